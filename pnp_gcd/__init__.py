@@ -1,0 +1,16 @@
+"""Generalized category discovery as a scikit-learn estimator.
+
+>>> from pnp_gcd import PNPDiscoverer
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from pnp_gcd.discoverer import PNPDiscoverer
+from pnp_gcd.inputs import pool
+
+try:
+    __version__ = version("pnp-gcd")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"
+
+__all__ = ["PNPDiscoverer", "__version__", "pool"]

@@ -1,0 +1,164 @@
+"""Group unit-length rows into communities by Infomap on a thresholded neighbour graph.
+
+The only module that knows infomap. Knows arrays only: no torch, no labels, no epochs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnp_gcd.exceptions import EmptyGraphError
+from pnp_gcd.geometry import unit_rows
+from pnp_gcd.neighbours import Neighbours, find_neighbours
+
+__all__ = ["Clustering", "NeighbourGraph", "build_graph", "cluster_features", "cluster_neighbours"]
+
+
+class NeighbourGraph(NamedTuple):
+    """Directed edges from rows to their similar neighbours.
+
+    Attributes
+    ----------
+    sources, targets : ndarray of shape (e,), int64
+    weights : ndarray of shape (e,), float32
+        Cosines, all positive and above the threshold.
+    n_rows : int
+    """
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    n_rows: int
+
+
+class Clustering(NamedTuple):
+    """Communities of rows.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,), int64
+        Community of each row, 0 … K−1, largest first.
+    centroids : ndarray of shape (K, d), float32
+        Unit-length mean row of each community.
+    is_isolated : ndarray of shape (n,), bool
+        Rows without an edge; they joined the nearest centroid.
+    """
+
+    labels: NDArray[np.int64]
+    centroids: NDArray[np.float32]
+    is_isolated: NDArray[np.bool_]
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities."""
+        return len(self.centroids)
+
+
+def build_graph(neighbours: Neighbours, *, similarity_threshold: float = 0.0) -> NeighbourGraph:
+    """Keep the edges to neighbours whose cosine is above the threshold (and above 0)."""
+    n_rows, n_neighbors = neighbours.indices.shape
+    weights = neighbours.similarities.ravel()
+    keep = weights > max(similarity_threshold, 0.0)
+    sources = np.repeat(np.arange(n_rows), n_neighbors)[keep]
+    return NeighbourGraph(sources, neighbours.indices.ravel()[keep], weights[keep], n_rows)
+
+
+def cluster_features(
+    features: NDArray[np.float32],
+    *,
+    n_neighbors: int,
+    similarity_threshold: float = 0.0,
+    resolution: float = 1.0,
+    seed: int = 0,
+) -> Clustering:
+    """Group the rows of ``features`` (n, d); a row without a close neighbour joins the nearest group.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Unit-length rows.
+    n_neighbors : int
+        Edges kept per row.
+    similarity_threshold : float
+        Edges need a cosine above this.
+    resolution : float
+        Infomap's Markov time: above 1 gives fewer, larger communities.
+    seed : int
+        Seeds Infomap's search.
+    """
+    neighbours = find_neighbours(features, n_neighbors)
+    return cluster_neighbours(
+        features,
+        neighbours,
+        similarity_threshold=similarity_threshold,
+        resolution=resolution,
+        seed=seed,
+    )
+
+
+def cluster_neighbours(
+    features: NDArray[np.float32],
+    neighbours: Neighbours,
+    *,
+    similarity_threshold: float = 0.0,
+    resolution: float = 1.0,
+    seed: int = 0,
+) -> Clustering:
+    """Group rows whose neighbours are already known; see :func:`cluster_features`."""
+    graph = build_graph(neighbours, similarity_threshold=similarity_threshold)
+    if not len(graph.sources):
+        closest = float(neighbours.similarities.max(initial=-1.0))
+        raise EmptyGraphError(
+            f"similarity_threshold={similarity_threshold:g} leaves no pair of rows: "
+            f'the most similar pair has cosine {closest:.3f}. Lower similarity_threshold or pass "auto".'
+        )
+    has_edge = np.zeros(graph.n_rows, dtype=bool)
+    has_edge[graph.sources] = has_edge[graph.targets] = True
+    labels = np.full(graph.n_rows, -1, dtype=np.int64)
+    labels[has_edge] = _largest_first(_run_infomap(graph, resolution, seed)[has_edge])
+    centroids = mean_directions(features[has_edge], labels[has_edge])
+    if not has_edge.all():
+        labels[~has_edge] = (features[~has_edge] @ centroids.T).argmax(axis=1)
+    return Clustering(labels, centroids, ~has_edge)
+
+
+def mean_directions(
+    features: NDArray[np.float32], labels: NDArray[np.int64], n_groups: int | None = None
+) -> NDArray[np.float32]:
+    """Return the unit-length mean row of each group 0 … K−1 (shape (K, d))."""
+    n_groups = int(labels.max(initial=-1)) + 1 if n_groups is None else n_groups
+    totals = np.zeros((n_groups, features.shape[1]), dtype=np.float64)
+    np.add.at(totals, labels, features)
+    return unit_rows(totals)
+
+
+def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray[np.int64]:
+    """Return the module of each row in a two-level partition of ``graph``."""
+    import infomap
+
+    network = infomap.Network()
+    network.add_nodes(range(graph.n_rows))
+    network.add_links(np.column_stack([graph.sources, graph.targets, graph.weights]).astype(np.float64))
+    result = infomap.run(
+        network,
+        two_level=True,
+        directed=True,
+        num_trials=1,
+        seed=seed % (2**31 - 1) + 1,  # Infomap wants a positive 32-bit seed
+        markov_time=float(resolution),
+    )
+    modules = dict(result.modules())
+    return np.fromiter((modules[row] for row in range(graph.n_rows)), dtype=np.int64, count=graph.n_rows)
+
+
+def _largest_first(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Renumber communities 0 … K−1 by falling size, ties by first row."""
+    _, first, dense, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    out: NDArray[np.int64] = rank[dense]
+    return out

@@ -1,0 +1,198 @@
+"""Put rows of any features on a unit sphere where cosine similarity means something.
+
+Pixels, table columns and embeddings differ in offset, scale and correlation. A
+:class:`Geometry` is the affine map, learnt once per fit, that removes them; it ends with
+unit-length rows. Knows arrays only: no torch, no epochs, no class names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+__all__ = ["Geometry", "Reduction", "Whitening", "fit_geometry", "reduce_rows", "unit_rows"]
+
+Whitening = Literal["within", "soft-within", "soft-total"] | None
+
+# Above this width the full eigendecomposition costs more than it tells.
+_MAX_EXACT_WIDTH = 2048
+# Rows beyond this add nothing to a covariance of a few hundred columns.
+_MAX_COVARIANCE_ROWS = 50_000
+# Up to this many columns the length of a centred row is news, not noise: it is kept by a lift.
+_MAX_LIFTED_WIDTH = 16
+
+
+def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return ``rows`` scaled to unit length; a zero row becomes the first axis."""
+    rows = np.asarray(rows, dtype=np.float32)
+    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    tiny = norms[..., 0] < 1e-12
+    out: NDArray[np.float32] = rows / np.maximum(norms, 1e-12)
+    if tiny.any():
+        out[tiny] = 0.0
+        out[tiny, 0] = 1.0
+    return out
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The map ``row -> unit((row - centre) @ axes @ scaling)``, with an optional constant column.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (d,)
+        Subtracted from each row.
+    axes : ndarray of shape (d, p)
+        Principal directions kept.
+    scaling : ndarray of shape (p, p)
+        Turns and scales the principal coordinates.
+    lift : float
+        If positive, a constant column of this value is appended before normalising, so
+        that the length of a row survives; 0 for wide rows, whose length says little.
+    whitening : str or None
+        How ``scaling`` was made, see :func:`fit_geometry`.
+    """
+
+    centre: NDArray[np.float64]
+    axes: NDArray[np.float32]
+    scaling: NDArray[np.float32]
+    lift: float
+    whitening: Whitening
+
+    @property
+    def n_columns(self) -> int:
+        """Width of the rows that come out."""
+        return int(self.scaling.shape[1]) + (self.lift > 0)
+
+    def apply(self, rows: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Map rows of shape (..., d) to unit rows of shape (..., n_columns)."""
+        centred = (np.asarray(rows, dtype=np.float64) - self.centre).astype(np.float32)
+        return self.apply_to_coordinates(centred @ self.axes)
+
+    def apply_to_coordinates(self, coordinates: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Map principal coordinates (..., p), as :class:`Reduction` holds them, to unit rows."""
+        mapped = coordinates @ self.scaling
+        if self.lift > 0:
+            constant = np.full((*mapped.shape[:-1], 1), self.lift, dtype=np.float32)
+            mapped = np.concatenate([mapped, constant], axis=-1)
+        return unit_rows(mapped)
+
+
+class Reduction(NamedTuple):
+    """Rows in their principal coordinates, computed once and shared by every geometry of a fit.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+    axes : ndarray of shape (d, p)
+        Orthonormal, largest variance first.
+    variances : ndarray of shape (p,)
+    coordinates : ndarray of shape (n, p), float32
+    """
+
+    centre: NDArray[np.float64]
+    axes: NDArray[np.float32]
+    variances: NDArray[np.float64]
+    coordinates: NDArray[np.float32]
+
+
+def reduce_rows(rows: NDArray[np.floating], *, n_components: int | None = 256) -> Reduction:
+    """Centre rows (n, d) and turn them to their first ``n_components`` principal directions."""
+    centre = rows.mean(axis=0, dtype=np.float64)
+    variances, axes = _principal_axes(rows, centre, n_components)
+    centred = (np.asarray(rows, dtype=np.float64) - centre).astype(np.float32)
+    axes = axes.astype(np.float32)
+    return Reduction(centre, axes, variances, centred @ axes)
+
+
+def fit_geometry(
+    reduction: Reduction, codes: NDArray[np.int64], *, whitening: Whitening = None
+) -> Geometry:
+    """Learn how to scale directions, from all rows and, if asked, from the labels.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        Labelled and unlabelled rows together.
+    codes : ndarray of shape (n,)
+        Known-class code of each row, −1 for unlabelled ones.
+    whitening : {"within", "soft-within", "soft-total"} or None
+        ``"within"`` divides every direction by its spread *inside* the known classes
+        (shrunk by Ledoit and Wolf's rule): directions in which one class varies count
+        less, also for classes nobody has labelled yet. ``"soft-within"`` divides by the
+        square root of that spread. ``"soft-total"`` needs no labels: it divides by the
+        square root of the spread over all rows. ``None`` only centres and rotates.
+    """
+    turn = np.eye(len(reduction.variances))
+    power = 0.0
+    spread = reduction.variances + 1e-3 * reduction.variances.max(initial=0.0)
+    if whitening == "soft-total":
+        power = 0.25
+    elif whitening is not None:
+        labelled = codes >= 0
+        spread, turn = _shrunk_spread(_class_residuals(reduction.coordinates[labelled], codes[labelled]))
+        power = 0.5 if whitening == "within" else 0.25
+    floor = max(float(spread.max(initial=0.0)) * 1e-10, 1e-30)
+    scaling = (turn / np.maximum(spread, floor) ** power).astype(np.float32)
+    lift = _lift(reduction.coordinates @ scaling)
+    return Geometry(reduction.centre, reduction.axes, scaling, lift, whitening)
+
+
+def _principal_axes(
+    rows: NDArray[np.floating], centre: NDArray[np.float64], n_components: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return variances (p,) and orthonormal axes (d, p), largest variance first."""
+    step = max(1, len(rows) // _MAX_COVARIANCE_ROWS)
+    centred = np.asarray(rows[::step], dtype=np.float64) - centre
+    n_rows, width = centred.shape
+    keep = min(width, max(n_rows - 1, 1), n_components or width)
+    if width <= _MAX_EXACT_WIDTH:
+        covariance = centred.T @ centred / n_rows
+        variances, axes = linalg.eigh(covariance, subset_by_index=(width - keep, width - 1))
+        variances, axes = variances[::-1], axes[:, ::-1]
+    else:
+        from sklearn.utils.extmath import randomized_svd
+
+        _, singular, components = randomized_svd(centred, min(keep, 512), random_state=0)
+        variances, axes = singular**2 / n_rows, components.T
+    carries = variances > max(variances[0], 0.0) * 1e-9
+    keep = max(1, min(keep, int(carries.sum())))
+    return np.maximum(variances[:keep], 0.0), axes[:, :keep]
+
+
+def _class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return each row minus its class mean, scaled so that small classes are not under-counted."""
+    counts = np.bincount(codes)
+    rows = np.asarray(rows, dtype=np.float64)
+    totals = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(totals, codes, rows)
+    residuals = rows - (totals / np.maximum(counts, 1)[:, None])[codes]
+    unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
+    out: NDArray[np.float64] = residuals * unbiased[codes][:, None]
+    return out[counts[codes] > 1]
+
+
+def _shrunk_spread(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues and eigenvectors of the Ledoit-Wolf shrunk covariance of ``residuals``."""
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    width = residuals.shape[1]
+    if len(residuals) < 2:
+        return np.ones(width), np.eye(width)
+    covariance = residuals.T @ residuals / len(residuals)
+    shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True) if width > 1 else 0.0
+    covariance *= 1.0 - shrinkage
+    covariance.flat[:: width + 1] += shrinkage * np.trace(covariance) / width / max(1.0 - shrinkage, 1e-12)
+    spread, turn = linalg.eigh(covariance)
+    return np.maximum(spread, spread.max() * 1e-6), turn
+
+
+def _lift(mapped: NDArray[np.float32]) -> float:
+    """Return the constant column for narrow rows: their typical length, else 0."""
+    if mapped.shape[1] > _MAX_LIFTED_WIDTH:
+        return 0.0
+    return float(np.sqrt(np.mean(np.sum(mapped**2, axis=1)))) or 1.0

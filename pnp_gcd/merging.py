@@ -1,0 +1,209 @@
+"""Merge communities that are pieces of one class.
+
+Infomap cuts a class into pieces when the graph is fine. Pieces of one class stay linked by
+many neighbour edges per pair of rows; how many is enough is learnt elsewhere, from known
+classes. Knows communities, edges and owners (known-class codes): no features, no torch, no
+class names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from pnp_gcd.matching import count_overlap, match_by_overlap
+from pnp_gcd.neighbours import Neighbours
+
+__all__ = ["MergePath", "Ownership", "count_links", "find_merges", "own_communities"]
+
+# Edges of a row that count as links between communities.
+_LINK_NEIGHBOURS = 20
+# A community is a known class's if its labelled share is at least this part of the usual one.
+_SHARE_GATE = 1 / 3
+# A community is surely new if a known class would show so few labels less often than this.
+_SURELY_NEW = 0.05
+
+
+class Ownership(NamedTuple):
+    """What the labelled rows say about each community.
+
+    Attributes
+    ----------
+    owner : ndarray of shape (K,), int64
+        Known class that the community belongs to, −1 for none.
+    is_new : ndarray of shape (K,), bool
+        True where a known class would almost surely have shown more labels. A community
+        with neither an owner nor this mark is too small to tell.
+    """
+
+    owner: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
+
+
+class MergePath(NamedTuple):
+    """Merges in the order they are made, best linked first.
+
+    Attributes
+    ----------
+    n_communities : int
+    kept, dropped : ndarray of shape (m,), int64
+        The community that takes over, and the one that ends.
+    strength : ndarray of shape (m,), float64
+        Neighbour edges per pair of rows between the two; infinite for merges that the
+        labels ask for.
+    """
+
+    n_communities: int
+    kept: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+    strength: NDArray[np.float64]
+
+    def groups_above(self, cut: float) -> NDArray[np.int64]:
+        """Return the group (one of its communities) of each community, merging while strength ≥ cut."""
+        return self.groups_after(self.merges_above(cut))
+
+    def merges_above(self, cut: float) -> int:
+        """Return how many merges come before the first that is weaker than ``cut``."""
+        below = np.flatnonzero(self.strength < cut)
+        return int(below[0]) if len(below) else len(self.strength)
+
+    def groups_after(self, n_merges: int) -> NDArray[np.int64]:
+        """Return the group of each community after the first ``n_merges`` merges."""
+        group = np.arange(self.n_communities)
+        for kept, dropped in zip(self.kept[:n_merges], self.dropped[:n_merges], strict=True):
+            group[group == dropped] = kept
+        return group
+
+
+def own_communities(
+    codes: NDArray[np.int64], homes: NDArray[np.int64], n_known: int, n_communities: int
+) -> Ownership:
+    """Read the labelled rows: which communities belong to known classes, which to none.
+
+    Each known class is matched with one community by its labelled rows (Hungarian). The
+    labelled share in those tells what share to expect of a known class; a community with
+    about that share belongs to the class most of its labels name.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Known-class codes, −1 for unlabelled rows.
+    homes : ndarray of shape (n,)
+        Community of each row.
+    """
+    labelled = codes >= 0
+    evidence = count_overlap(codes[labelled], homes[labelled], n_known, n_communities)
+    matched = match_by_overlap(codes[labelled], homes[labelled], n_known, n_communities)
+    if not (matched >= 0).any():
+        return Ownership(np.full(n_communities, -1, dtype=np.int64), np.ones(n_communities, dtype=bool))
+    sizes = np.bincount(homes, minlength=n_communities)
+    n_labels = evidence.sum(axis=1)
+    usual_share = n_labels[matched >= 0].sum() / max(sizes[matched >= 0].sum(), 1)
+    owner = evidence.argmax(axis=1)
+    owner[n_labels < _SHARE_GATE * usual_share * sizes] = -1
+    owner[n_labels == 0] = -1
+    is_new = (owner < 0) & (binom.cdf(n_labels, sizes, usual_share) < _SURELY_NEW)
+    return Ownership(owner.astype(np.int64), is_new)
+
+
+def count_links(neighbours: Neighbours, homes: NDArray[np.int64], n_communities: int) -> NDArray[np.float64]:
+    """Return a symmetric (K, K) count of neighbour edges between communities."""
+    targets = neighbours.nearest(_LINK_NEIGHBOURS).indices
+    sources = np.repeat(homes, targets.shape[1])
+    cells = sources * n_communities + homes[targets.ravel()]
+    links = np.bincount(cells, minlength=n_communities**2).reshape(n_communities, n_communities)
+    return (links + links.T).astype(np.float64)
+
+
+def find_merges(
+    links: NDArray[np.float64], sizes: NDArray[np.int64], ownership: Ownership, *, n_left: int = 1
+) -> MergePath:
+    """Order the merges: communities of one known class first, then by links per pair of rows.
+
+    Communities of different known classes never meet, nor does a surely new one meet a known
+    class. Ends when ``n_left`` groups are left or no pair may merge.
+    """
+    state = _Groups(links.copy(), sizes.astype(np.float64), *ownership)
+    kept, dropped, strength = [], [], []
+    while state.n_left > n_left:
+        into, gone, how_strong = state.best_pair()
+        if how_strong <= 0:
+            break
+        state.merge(into, gone)
+        kept.append(into)
+        dropped.append(gone)
+        strength.append(how_strong)
+    return MergePath(
+        len(sizes),
+        np.array(kept, dtype=np.int64),
+        np.array(dropped, dtype=np.int64),
+        np.array(strength, dtype=np.float64),
+    )
+
+
+class _Groups:
+    """Average-link agglomeration with a cached best partner per group."""
+
+    def __init__(
+        self,
+        links: NDArray[np.float64],
+        sizes: NDArray[np.float64],
+        owner: NDArray[np.int64],
+        is_new: NDArray[np.bool_],
+    ) -> None:
+        self.links, self.sizes = links, np.maximum(sizes, 1.0)
+        self.owner, self.is_new = owner.copy(), is_new.copy()
+        self.alive = np.ones(len(sizes), dtype=bool)
+        self.partner = np.zeros(len(sizes), dtype=np.int64)
+        self.best = np.full(len(sizes), -np.inf)
+        for group in range(len(sizes)):
+            self._refresh(group)
+
+    @property
+    def n_left(self) -> int:
+        return int(self.alive.sum())
+
+    def best_pair(self) -> tuple[int, int, float]:
+        first = int(np.where(self.alive, self.best, -np.inf).argmax())
+        second = int(self.partner[first])
+        into, gone = (first, second) if self.sizes[first] >= self.sizes[second] else (second, first)
+        return into, gone, float(self.best[first])
+
+    def merge(self, into: int, gone: int) -> None:
+        self.links[into] += self.links[gone]
+        self.links[:, into] += self.links[:, gone]
+        self.sizes[into] += self.sizes[gone]
+        self.owner[into] = max(self.owner[into], self.owner[gone])
+        self.is_new[into] |= self.is_new[gone]
+        self.alive[gone] = False
+        self.best[gone] = -np.inf
+        touched = self.alive & ((self.partner == into) | (self.partner == gone))
+        touched[into] = True
+        for group in np.flatnonzero(touched):
+            self._refresh(group)
+        gained = self.strengths(into)
+        better = self.alive & (gained > self.best)
+        better[into] = False
+        self.best[better], self.partner[better] = gained[better], into
+
+    def strengths(self, group: int) -> NDArray[np.float64]:
+        """Return how strongly ``group`` may merge with each other one; −inf where it may not."""
+        strength = self.links[group] / (self.sizes[group] * self.sizes)
+        owner, is_new = self.owner[group], self.is_new[group]
+        if owner >= 0:
+            strength[(self.owner >= 0) & (self.owner != owner)] = -np.inf
+            strength[self.is_new] = -np.inf
+            strength[self.owner == owner] = np.inf
+        elif is_new:
+            strength[self.owner >= 0] = -np.inf
+        strength[~self.alive] = -np.inf
+        strength[group] = -np.inf
+        return strength
+
+    def _refresh(self, group: int) -> None:
+        strength = self.strengths(group)
+        self.partner[group] = int(strength.argmax())
+        self.best[group] = strength[self.partner[group]]

@@ -1,0 +1,94 @@
+"""Find each row's nearest rows by cosine similarity.
+
+Exact blocked search for pools that fit a laptop, an inverted-file index of faiss beyond.
+Knows unit-length arrays only: no labels, no epochs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Neighbours", "find_neighbours"]
+
+# Exact search is quadratic in rows; above this an inverted file finds the same rows sooner.
+_MAX_EXACT_ROWS = 60_000
+# Similarities held at once by the exact search: 32 Mi floats are 128 MiB.
+_BLOCK_SIMILARITIES = 1 << 25
+
+
+class Neighbours(NamedTuple):
+    """The nearest rows of each row, nearest first, the row itself left out.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n, k), int64
+    similarities : ndarray of shape (n, k), float32
+        Cosines, falling along each row.
+    """
+
+    indices: NDArray[np.int64]
+    similarities: NDArray[np.float32]
+
+    def nearest(self, n_neighbors: int) -> Neighbours:
+        """Return the first ``n_neighbors`` columns: one search serves every smaller k."""
+        return Neighbours(self.indices[:, :n_neighbors], self.similarities[:, :n_neighbors])
+
+
+def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
+    """Return the ``n_neighbors`` nearest other rows of each unit row of ``features`` (n, d)."""
+    if n_neighbors >= len(features):
+        raise ValueError(
+            f"n_neighbors={n_neighbors} needs more than {n_neighbors} rows, got {len(features)}. "
+            'Lower n_neighbors or pass "auto".'
+        )
+    if len(features) <= _MAX_EXACT_ROWS:
+        return _search_exactly(features, n_neighbors)
+    return _search_inverted_file(features, n_neighbors)
+
+
+def _search_exactly(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
+    """Compare all pairs in blocks of rows: a matrix product and a partial sort each."""
+    import torch
+
+    rows = torch.from_numpy(np.ascontiguousarray(features))
+    n_rows = len(rows)
+    block = max(1, min(n_rows, _BLOCK_SIMILARITIES // n_rows))
+    indices = np.empty((n_rows, n_neighbors), dtype=np.int64)
+    similarities = np.empty((n_rows, n_neighbors), dtype=np.float32)
+    for start in range(0, n_rows, block):
+        cosines = rows[start : start + block] @ rows.T
+        here = torch.arange(len(cosines))
+        cosines[here, start + here] = -torch.inf
+        best, who = cosines.topk(n_neighbors, dim=1)
+        similarities[start : start + block] = best.numpy()
+        indices[start : start + block] = who.numpy()
+    return Neighbours(indices, similarities)
+
+
+def _search_inverted_file(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
+    """Compare each row with the rows of its nearest cells only."""
+    import faiss
+
+    features = np.ascontiguousarray(features, dtype=np.float32)
+    n_rows, width = features.shape
+    n_cells = int(4 * np.sqrt(n_rows))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_cells, faiss.METRIC_INNER_PRODUCT)
+    index.cp.seed = 1
+    index.train(features[:: max(1, n_rows // (64 * n_cells))])
+    index.add(features)
+    index.nprobe = max(8, n_cells // 32)
+    similarities, indices = index.search(features, n_neighbors + 1)
+    return _drop_self(indices.astype(np.int64), similarities)
+
+
+def _drop_self(indices: NDArray[np.int64], similarities: NDArray[np.float32]) -> Neighbours:
+    """Remove each row's own entry; where it was not found, its farthest one."""
+    n_rows, width = indices.shape
+    is_self = indices == np.arange(n_rows)[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    keep = ~is_self
+    shape = (n_rows, width - 1)
+    return Neighbours(indices[keep].reshape(shape), similarities[keep].reshape(shape))

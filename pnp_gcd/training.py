@@ -1,0 +1,421 @@
+"""The loop of the paper: encode, cluster, refresh the prototypes, train an epoch.
+
+Knows arrays, codes and settings: no scikit-learn estimators, no class names, no truth about
+unlabelled rows.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pnp_gcd import objectives, schedules
+from pnp_gcd.calibration import Calibration, GraphSettings, calibrate, smallest_class
+from pnp_gcd.clustering import cluster_neighbours, mean_directions
+from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
+from pnp_gcd.encoding import encode_rows
+from pnp_gcd.exceptions import DiscoveryWarning
+from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
+from pnp_gcd.labelling import Grouping, Labelling, classify_rows, group_communities, label_groups
+from pnp_gcd.neighbours import find_neighbours
+from pnp_gcd.objectives import LossTerms, LossWeights
+from pnp_gcd.prober import (
+    PotentialPrototypes,
+    Prober,
+    Teacher,
+    make_teacher,
+    refresh_memory,
+    update_teacher,
+)
+from pnp_gcd.views import BalancedBatches, FeatureViews
+
+__all__ = ["Discovery", "TrainingSettings", "discover"]
+
+# Neighbours searched at least: merging looks at more edges than a fine graph keeps.
+_MIN_SEARCHED = 20
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """All that a fit is told, besides its rows; nothing writes to it.
+
+    The names are those of :class:`~pnp_gcd.PNPDiscoverer`, which explains them. None stands
+    for "choose from the data".
+    """
+
+    n_clusters: int | None = None
+    n_neighbors: int | None = None
+    similarity_threshold: float | None = None
+    resolution: float = 1.0
+    merge_cut: float | None = None
+    cluster_on: Literal["all", "unlabelled"] = "all"
+    whitening: Whitening | Literal["auto"] = "auto"
+    n_components: int | None = 256
+    max_iter: int = 10
+    batch_size: int = 256
+    learning_rate: float = 0.2
+    weights: LossWeights = field(default_factory=LossWeights.from_paper)
+    temperature: float = 0.1
+    teacher_temperature: tuple[float, float] = (0.07, 0.04)
+    contrastive_temperature: float = 1.0
+    supervised_temperature: float = 0.07
+    teacher: Teacher = "ema"
+    teacher_momentum: tuple[float, float] = (0.7, 0.99)
+    potential_prototypes: PotentialPrototypes = "trainable"
+    prototypes_per_class: int = 4
+    distill_on: Literal["all", "unlabelled"] = "all"
+    view_noise: float = 0.5
+    view_dropout: float = 0.1
+    hidden_width: int = 512
+    projection_width: tuple[int, int] = (256, 128)
+    seed: int = 0
+    on_interrupt: Literal["raise", "keep"] = "raise"
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What a fit found.
+
+    Attributes
+    ----------
+    encoder : nn.Module
+        The student's encoder; the teacher, the memory and the heads are dropped.
+    labelling : Labelling
+        Prototypes in the encoder's space and the class of each.
+    row_classes : ndarray of shape (n,)
+        Class of each row by its nearest prototypes.
+    calibration : Calibration
+    history : list of dict
+        A row per epoch.
+    """
+
+    encoder: nn.Module
+    labelling: Labelling
+    row_classes: NDArray[np.int64]
+    calibration: Calibration
+    history: list[dict[str, float]]
+
+
+class _Probe(NamedTuple):
+    """Classes found among the current features."""
+
+    grouping: Grouping
+    homes: NDArray[np.int64]
+    n_communities: int
+
+
+def discover(
+    rows: NDArray[np.floating],
+    codes: NDArray[np.int64],
+    settings: TrainingSettings,
+    *,
+    report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
+) -> Discovery:
+    """Learn features and prototypes from labelled and unlabelled rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d) or (n, v, d)
+        Finite features, or v precomputed views of each row.
+    codes : ndarray of shape (n,)
+        Known-class codes 0 … C−1, −1 for unlabelled rows.
+    settings : TrainingSettings
+    report : callable
+        Told ``("calibration", row)`` and ``("epoch", row)`` as they are made.
+    """
+    seeds = np.random.SeedSequence(settings.seed).generate_state(4)
+    calibration = _calibrate(rows, codes, settings, int(seeds[0]), report)
+    inputs = calibration.geometry.apply(rows)
+    trainer = _Trainer(inputs, codes, calibration.graph, settings, seeds)
+    history: list[dict[str, float]] = []
+    try:
+        for epoch in range(settings.max_iter):
+            history.append(trainer.run_epoch(epoch))
+            report("epoch", history[-1])
+    except KeyboardInterrupt:
+        if settings.on_interrupt == "raise":
+            raise
+    encoder = trainer.student.encoder.eval()
+    features = encode_rows(encoder, inputs)
+    labelling = trainer.label(features)
+    row_classes = classify_rows(features, labelling, settings.temperature)
+    return Discovery(encoder, labelling, row_classes, calibration, history)
+
+
+def _calibrate(
+    rows: NDArray[np.floating],
+    codes: NDArray[np.int64],
+    settings: TrainingSettings,
+    seed: int,
+    report: Callable[[str, dict[str, Any]], None],
+) -> Calibration:
+    flat = rows.mean(axis=1) if rows.ndim == 3 else rows
+    return calibrate(
+        reduce_rows(flat, n_components=settings.n_components),
+        codes,
+        n_neighbors=settings.n_neighbors,
+        similarity_threshold=settings.similarity_threshold,
+        resolution=settings.resolution,
+        merge_cut=settings.merge_cut,
+        whitenings=None if settings.whitening == "auto" else [settings.whitening],
+        seed=seed,
+        report=lambda row: report("calibration", row),
+    )
+
+
+class _Trainer:
+    """The networks, the optimiser and the batches of one fit."""
+
+    def __init__(
+        self,
+        inputs: NDArray[np.float32],
+        codes: NDArray[np.int64],
+        graph: GraphSettings,
+        settings: TrainingSettings,
+        seeds: NDArray[np.uint32],
+    ) -> None:
+        self.inputs, self.codes, self.graph, self.settings = inputs, codes, graph, settings
+        self.n_known = int(codes.max(initial=-1)) + 1
+        self.infomap_seed = int(seeds[1])
+        self.rng = np.random.default_rng(seeds[2])
+        width = inputs.shape[-1]
+        # The caller's global random state stays as it was.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeds[3]))
+            encoder = ResidualAdapter(width, settings.hidden_width)
+            self.projection = ProjectionHead(width, *settings.projection_width)
+        generator = torch.Generator().manual_seed(int(seeds[3]) + 1)
+        self.views = FeatureViews(
+            torch.from_numpy(inputs),
+            noise=settings.view_noise,
+            dropout=settings.view_dropout,
+            generator=generator,
+        )
+        self.batches = BalancedBatches(codes, settings.batch_size, self.rng)
+        self.code_tensor = torch.from_numpy(codes)
+        flat = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
+        self.student = Prober(encoder, torch.from_numpy(self._draw_rows(flat, self._buffer_size(0))))
+        self.teacher = make_teacher(self.student) if settings.teacher else None
+        known = mean_directions(flat[codes >= 0], codes[codes >= 0], self.n_known)
+        self.known_prototypes = nn.Parameter(torch.from_numpy(known))
+        self.optimiser = self._make_optimiser()
+        self.step = 0
+        self.has_warned = False
+
+    def _buffer_size(self, n_clusters: int) -> int:
+        """Return K^t: some prototypes per known class; twice the clusters where none is known."""
+        per_class = self.settings.prototypes_per_class * self.n_known
+        return max(2, per_class if self.n_known else 2 * n_clusters)
+
+    def _draw_rows(self, rows: NDArray[np.float32], n_rows: int) -> NDArray[np.float32]:
+        """Draw rows with a little noise: where a potential prototype starts."""
+        drawn = rows[self.rng.integers(len(rows), size=n_rows)]
+        noise = self.rng.normal(size=drawn.shape) / np.sqrt(rows.shape[1])
+        return unit_rows(drawn + noise)
+
+    def _make_optimiser(self) -> torch.optim.SGD:
+        networks = [*self.student.encoder.parameters(), *self.projection.parameters()]
+        decayed = [p for p in networks if p.ndim > 1]
+        free = [p for p in networks if p.ndim == 1]
+        return torch.optim.SGD(
+            [
+                {"params": decayed, "weight_decay": 5e-5},
+                {"params": [*free, self.known_prototypes]},
+                {"params": [self.student.memory]},
+            ],
+            lr=self.settings.learning_rate,
+            momentum=0.9,
+        )
+
+    def probe(self, features: NDArray[np.float32], n_clusters: int | None = None) -> _Probe:
+        """Cluster the rows and merge communities into classes (all rows or the unlabelled ones)."""
+        clustered = np.ones(len(features), dtype=bool)
+        if self.settings.cluster_on == "unlabelled" and (self.codes < 0).any():
+            clustered = self.codes < 0
+        n_searched = min(max(self.graph.n_neighbors, _MIN_SEARCHED), int(clustered.sum()) - 1)
+        neighbours = find_neighbours(features[clustered], max(n_searched, self.graph.n_neighbors))
+        clustering = cluster_neighbours(
+            features[clustered],
+            neighbours.nearest(self.graph.n_neighbors),
+            similarity_threshold=self.graph.similarity_threshold,
+            resolution=self.graph.resolution,
+            seed=self.infomap_seed,
+        )
+        homes = np.empty(len(features), dtype=np.int64)
+        homes[clustered] = clustering.labels
+        homes[~clustered] = (features[~clustered] @ clustering.centroids.T).argmax(axis=1)
+        grouping = group_communities(
+            self.codes,
+            homes,
+            clustered,
+            neighbours,
+            n_known=self.n_known,
+            cut=self.graph.merge_cut,
+            min_size=smallest_class(self.graph.n_neighbors),
+            n_clusters=n_clusters,
+        )
+        return _Probe(grouping, homes, clustering.n_communities)
+
+    def label(self, features: NDArray[np.float32]) -> Labelling:
+        """Return the final prototypes and classes."""
+        if not (self.codes < 0).any():
+            grouping = Grouping(self.codes, self.n_known)
+            return label_groups(features, self.codes, grouping, self.codes, n_known=self.n_known)
+        probe = self.probe(features, self.settings.n_clusters)
+        return label_groups(
+            features,
+            self.codes,
+            probe.grouping,
+            probe.homes,
+            n_known=self.n_known,
+            n_clusters=self.settings.n_clusters,
+            temperature=self.settings.temperature,
+        )
+
+    def run_epoch(self, epoch: int) -> dict[str, float]:
+        """Probe, refresh the memories, train on every batch; return the history's row."""
+        started = time.perf_counter()
+        row = {"epoch": float(epoch), **self.refresh()}
+        teacher_temperature = schedules.teacher_temperature(
+            epoch,
+            self.settings.max_iter,
+            start=self.settings.teacher_temperature[0],
+            end=self.settings.teacher_temperature[1],
+        )
+        sums = np.zeros(len(LossTerms._fields))
+        for indices in self.batches:
+            terms = self.train_batch(indices, teacher_temperature)
+            sums += [float(term) for term in terms]
+        row |= dict(zip(LossTerms._fields, sums / len(self.batches), strict=True))
+        row["seconds"] = time.perf_counter() - started
+        return row
+
+    def refresh(self) -> dict[str, float]:
+        """Cluster the current features and write the prototypes into both memories."""
+        features = encode_rows(self.student.encoder, self.inputs)
+        if (self.codes < 0).any():
+            probe = self.probe(features)
+            found, n_communities = probe.grouping.rows, probe.n_communities
+        else:
+            found, n_communities = self.codes, self.n_known
+        present, dense = np.unique(found[found >= 0], return_inverse=True)
+        centroids = mean_directions(features[found >= 0], dense, len(present))
+        if self.n_known and len(centroids) > self._buffer_size(0):
+            self._warn_once(len(centroids))
+        wanted = max(self._buffer_size(len(centroids)), len(centroids))
+        origin = refresh_memory(
+            self.student,
+            self.teacher,
+            centroids,
+            potential_prototypes=self.settings.potential_prototypes,
+            spare=self._draw_rows(features, max(wanted - len(self.student.memory), 0)),
+        )
+        self._follow_memory(origin)
+        if self.teacher is not None and self.settings.teacher == "epoch":
+            update_teacher(self.teacher, self.student, 0.0)
+        return {
+            "n_communities": float(n_communities),
+            "n_active": float(self.student.n_active),
+            "n_prototypes": float(len(self.student.memory)),
+        }
+
+    def _warn_once(self, n_clusters: int) -> None:
+        if not self.has_warned:
+            self.has_warned = True
+            warnings.warn(
+                f"{n_clusters} clusters were found, more than the {self._buffer_size(0)} prototypes that "
+                f"prototypes_per_class={self.settings.prototypes_per_class} gives {self.n_known} known "
+                "classes: the memory grows to hold them. Raise prototypes_per_class to leave room for "
+                "potential prototypes.",
+                DiscoveryWarning,
+                stacklevel=2,
+            )
+
+    def _follow_memory(self, origin: NDArray[np.int64]) -> None:
+        """Point the optimiser at the student's memory; rows that go on keep their momentum."""
+        group = self.optimiser.param_groups[-1]
+        old, new = group["params"][0], self.student.memory
+        if old is new:
+            return
+        state = self.optimiser.state.pop(old, {})
+        group["params"] = [new]
+        if state.get("momentum_buffer") is not None:
+            momentum = torch.zeros_like(new)
+            kept = torch.from_numpy(origin >= 0)
+            momentum[kept] = state["momentum_buffer"][torch.from_numpy(origin[origin >= 0])]
+            self.optimiser.state[new]["momentum_buffer"] = momentum
+
+    def train_batch(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
+        """Take one step of the optimiser and move the teacher."""
+        progress = self.step / (self.settings.max_iter * len(self.batches))
+        for group in self.optimiser.param_groups:
+            group["lr"] = schedules.cosine_learning_rate(progress, start=self.settings.learning_rate)
+        terms = self.losses(indices, teacher_temperature)
+        self.optimiser.zero_grad(set_to_none=True)
+        terms.total.backward()
+        if self.settings.potential_prototypes == "frozen" and self.student.memory.grad is not None:
+            self.student.memory.grad[~self.student.is_active] = 0.0
+        self.optimiser.step()
+        self.step += 1
+        if self.teacher is not None and self.settings.teacher == "ema":
+            low, high = self.settings.teacher_momentum
+            update_teacher(self.teacher, self.student, schedules.teacher_momentum(progress, low=low, high=high))
+        return LossTerms(*(term.detach() for term in terms))
+
+    def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
+        """Return every loss term of one batch; a term of weight 0 is not computed."""
+        weights, codes = self.settings.weights, self.code_tensor[indices]
+        both = torch.cat(self.views.take(indices))
+        features = self.student.encoder(both)
+        none = features.new_zeros(())
+        distillation = entropy = known = supervised = unsupervised = none
+        if weights.distillation or weights.entropy:
+            distillation, entropy = self._self_distillation(both, features, codes, teacher_temperature)
+        both_codes = torch.cat([codes, codes])
+        if weights.known and self.n_known:
+            logits = objectives.prototype_logits(features, self.known_prototypes, self.settings.temperature)
+            known = objectives.known_class_loss(logits, both_codes)
+        if weights.supervised or weights.unsupervised:
+            similarity = objectives.projection_similarity(self.projection(features))
+            supervised = objectives.supervised_contrastive_from_similarity(
+                similarity, both_codes, self.settings.supervised_temperature
+            )
+            unsupervised = objectives.contrastive_from_similarity(
+                similarity, self.settings.contrastive_temperature
+            )
+        return objectives.combine_losses(
+            distillation=distillation,
+            entropy=entropy,
+            known=known,
+            supervised=supervised,
+            unsupervised=unsupervised,
+            weights=weights,
+        )
+
+    def _self_distillation(
+        self, both: Tensor, features: Tensor, codes: Tensor, teacher_temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return the cross-entropy between teacher and student, and the mean-entropy term."""
+        if self.teacher is None:
+            targets = objectives.teacher_probabilities(features, self.student.memory, teacher_temperature)
+        else:
+            with torch.no_grad():
+                slow = self.teacher.encoder(both)
+            targets = objectives.teacher_probabilities(slow, self.teacher.memory, teacher_temperature)
+        logits = objectives.prototype_logits(features, self.student.memory, self.settings.temperature)
+        if self.settings.distill_on == "unlabelled":
+            chosen = torch.cat([codes < 0, codes < 0])
+            logits, targets = logits[chosen], targets[chosen]
+        first, second = logits.chunk(2)
+        return (
+            objectives.distillation_loss(first, second, *targets.chunk(2)),
+            objectives.mean_entropy_loss(first, second),
+        )
