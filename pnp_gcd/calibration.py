@@ -142,11 +142,9 @@ def calibrate(
     report : callable
         Called with each row of the table as it is made.
     """
-    search = _Search(
-        reduction, codes, n_neighbors, similarity_threshold, resolution, merge_cut, seed, report
-    )
+    search = _Search(reduction, codes, n_neighbors, similarity_threshold, resolution, merge_cut, seed, report)
     candidates = list(whitenings) if whitenings is not None else search.possible_whitenings()
-    if search.hidings:
+    if search.hidings and (codes < 0).any():
         graph, whitening = search.choose(candidates)
     else:
         chosen = n_neighbors or default_neighbours(len(codes))
@@ -179,7 +177,7 @@ class _Search:
         self.hidings = _hide_classes(codes, seed)
         self.table: list[dict[str, Any]] = []
         self._known_features: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
-        self.labelled_share = self._labelled_share() if self.hidings else np.ones(0)
+        self.labelled_share = self._labelled_share() if self.hidings and (codes < 0).any() else np.ones(0)
 
     def possible_whitenings(self) -> list[Whitening]:
         """Return the geometries to compare: label-based ones need classes with pairs of rows."""
@@ -284,9 +282,7 @@ class _Search:
         links = count_links(neighbours, clustering.labels, n_communities)
         return _Trial(hiding, clustering, ownership, find_merges(links, sizes, ownership))
 
-    def _cluster(
-        self, features: NDArray[np.float32], neighbours: Neighbours, threshold: float
-    ) -> Clustering:
+    def _cluster(self, features: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> Clustering:
         return cluster_neighbours(
             features,
             neighbours,

@@ -110,6 +110,8 @@ def cluster_neighbours(
     """Group rows whose neighbours are already known; see :func:`cluster_features`."""
     graph = build_graph(neighbours, similarity_threshold=similarity_threshold)
     if not len(graph.sources):
+        if similarity_threshold <= 0:  # rows that have nothing in common: each is its own community
+            return Clustering(np.arange(len(features)), features.copy(), np.ones(len(features), dtype=bool))
         closest = float(neighbours.similarities.max(initial=-1.0))
         raise EmptyGraphError(
             f"similarity_threshold={similarity_threshold:g} leaves no pair of rows: "

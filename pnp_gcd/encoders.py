@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -63,5 +62,3 @@ class ProjectionHead(nn.Module):
         """Map features (n, d) to unit projections (n, out_width)."""
         projected: Tensor = self.layers(features)
         return functional.normalize(projected, dim=1)
-
-

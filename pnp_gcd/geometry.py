@@ -109,9 +109,7 @@ def reduce_rows(rows: NDArray[np.floating], *, n_components: int | None = 256) -
     return Reduction(centre, axes, variances, centred @ axes)
 
 
-def fit_geometry(
-    reduction: Reduction, codes: NDArray[np.int64], *, whitening: Whitening = None
-) -> Geometry:
+def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: Whitening = None) -> Geometry:
     """Learn how to scale directions, from all rows and, if asked, from the labels.
 
     Parameters

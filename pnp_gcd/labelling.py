@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.clustering import Clustering, mean_directions
+from pnp_gcd.clustering import mean_directions
 from pnp_gcd.merging import count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
 
@@ -127,6 +127,8 @@ def group_communities(
                 break
             n_merges += 1
     group = path.groups_after(n_merges)
+    if not n_known and not len(_new_groups(group, sizes, ownership.owner, min_size)):
+        min_size = 1  # without known classes something has to be a class
     if n_clusters is not None:
         min_size = _size_of_last(group, sizes, ownership.owner, min_size, n_clusters - n_known)
     return name_groups(group, homes, sizes, ownership.owner, n_known=n_known, min_size=min_size)
@@ -165,7 +167,7 @@ def name_groups(
     n_known: int,
     min_size: int,
 ) -> Grouping:
-    """Number groups: a known class by its code, new ones from ``n_known`` on."""
+    """Give groups numbers: a known class its code, new ones from ``n_known`` on."""
     new = _new_groups(group, sizes, owner, min_size)
     named = np.full(len(group), -1, dtype=np.int64)
     owned = owner >= 0
@@ -195,9 +197,7 @@ def label_groups(
     speaks = labelled | (rows >= n_known)
     means = mean_directions(features[speaks], rows[speaks], grouping.n_classes)
     # A community that is split between classes speaks for each with its rows of that class.
-    pairs, piece = np.unique(
-        np.column_stack([homes[in_class], rows[in_class]]), axis=0, return_inverse=True
-    )
+    pairs, piece = np.unique(np.column_stack([homes[in_class], rows[in_class]]), axis=0, return_inverse=True)
     pieces = mean_directions(features[in_class], piece.ravel(), len(pairs))
     several = np.bincount(pairs[:, 1], minlength=grouping.n_classes)[pairs[:, 1]] > 1
     labelling = Labelling(

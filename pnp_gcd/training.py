@@ -41,6 +41,9 @@ __all__ = ["Discovery", "TrainingSettings", "discover"]
 
 # Neighbours searched at least: merging looks at more edges than a fine graph keeps.
 _MIN_SEARCHED = 20
+# Columns at which the encoder learns at the full rate.
+_FULL_RATE_WIDTH = 256
+_WEIGHT_DECAY = 5e-5
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,19 @@ def _calibrate(
     )
 
 
+def _decay_matrices_only(module: nn.Module, *, relative_rate: float) -> list[dict[str, Any]]:
+    """Return parameter groups with weight decay on matrices and none on biases and norms."""
+    parameters = list(module.parameters())
+    return [
+        {
+            "params": [p for p in parameters if p.ndim > 1],
+            "weight_decay": _WEIGHT_DECAY,
+            "relative_rate": relative_rate,
+        },
+        {"params": [p for p in parameters if p.ndim == 1], "relative_rate": relative_rate},
+    ]
+
+
 class _Trainer:
     """The networks, the optimiser and the batches of one fit."""
 
@@ -222,18 +238,17 @@ class _Trainer:
         return unit_rows(drawn + noise)
 
     def _make_optimiser(self) -> torch.optim.SGD:
-        networks = [*self.student.encoder.parameters(), *self.projection.parameters()]
-        decayed = [p for p in networks if p.ndim > 1]
-        free = [p for p in networks if p.ndim == 1]
-        return torch.optim.SGD(
-            [
-                {"params": decayed, "weight_decay": 5e-5},
-                {"params": [*free, self.known_prototypes]},
-                {"params": [self.student.memory]},
-            ],
-            lr=self.settings.learning_rate,
-            momentum=0.9,
-        )
+        encoder, projection = self.student.encoder, self.projection
+        # The narrower the rows, the further one step moves them: slow the encoder down accordingly.
+        slower = min(1.0, self.inputs.shape[-1] / _FULL_RATE_WIDTH)
+        prototypes = [self.known_prototypes] if self.n_known else []
+        groups = [
+            *_decay_matrices_only(encoder, relative_rate=slower),
+            *_decay_matrices_only(projection, relative_rate=1.0),
+            {"params": prototypes, "relative_rate": 1.0},
+            {"params": [self.student.memory], "relative_rate": 1.0},
+        ]
+        return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9)
 
     def probe(self, features: NDArray[np.float32], n_clusters: int | None = None) -> _Probe:
         """Cluster the rows and merge communities into classes (all rows or the unlabelled ones)."""
@@ -294,7 +309,8 @@ class _Trainer:
         for indices in self.batches:
             terms = self.train_batch(indices, teacher_temperature)
             sums += [float(term) for term in terms]
-        row |= dict(zip(LossTerms._fields, sums / len(self.batches), strict=True))
+        means = (sums / len(self.batches)).tolist()
+        row |= dict(zip(LossTerms._fields, means, strict=True))
         row["seconds"] = time.perf_counter() - started
         return row
 
@@ -356,8 +372,9 @@ class _Trainer:
     def train_batch(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
         """Take one step of the optimiser and move the teacher."""
         progress = self.step / (self.settings.max_iter * len(self.batches))
+        rate = schedules.cosine_learning_rate(progress, start=self.settings.learning_rate)
         for group in self.optimiser.param_groups:
-            group["lr"] = schedules.cosine_learning_rate(progress, start=self.settings.learning_rate)
+            group["lr"] = rate * group["relative_rate"]
         terms = self.losses(indices, teacher_temperature)
         self.optimiser.zero_grad(set_to_none=True)
         terms.total.backward()
@@ -367,7 +384,9 @@ class _Trainer:
         self.step += 1
         if self.teacher is not None and self.settings.teacher == "ema":
             low, high = self.settings.teacher_momentum
-            update_teacher(self.teacher, self.student, schedules.teacher_momentum(progress, low=low, high=high))
+            update_teacher(
+                self.teacher, self.student, schedules.teacher_momentum(progress, low=low, high=high)
+            )
         return LossTerms(*(term.detach() for term in terms))
 
     def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:

@@ -12,14 +12,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from pnp_gcd.exceptions import FeatureScaleWarning, LabelWarning
-from pnp_gcd.inputs import (
-    check_same_scale,
-    encode_labels,
-    join_classes,
-    name_novel_classes,
-    pool,
-    unwrap_pool,
-)
+from pnp_gcd.inputs import check_same_scale, pool, unwrap_pool
+from pnp_gcd.labels import encode_labels, join_classes, name_novel_classes
 
 
 def pandas_series(values, dtype):

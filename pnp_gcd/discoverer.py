@@ -1,0 +1,656 @@
+"""``PNPDiscoverer``: scikit-learn's face of the method.
+
+Checks what comes in, calls one plain function, stores what comes out. Knows no torch, no
+faiss, no infomap: they are imported when a fit or a prediction first needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from pnp_gcd._compat import Interval, StrOptions, Tags
+from pnp_gcd._progress import ProgressLine
+from pnp_gcd.inputs import check_same_scale, unwrap_pool
+from pnp_gcd.labels import EncodedLabels, encode_labels, join_classes, name_novel_classes
+
+if TYPE_CHECKING:
+    from pnp_gcd.training import Discovery, TrainingSettings
+
+__all__ = ["PNPDiscoverer"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _with_aliases(method: _Method) -> _Method:
+    """Accept ``X_labelled`` for X and ``y_labelled`` for y, as keywords only.
+
+    Real parameters of those names would be taken for metadata by scikit-learn's routing.
+    """
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for position, (alias, name) in enumerate((("X_labelled", "X"), ("y_labelled", "y"))):
+            if alias in kwargs:
+                if name in kwargs or len(args) > position:
+                    raise TypeError(f"{alias}= is another name of {name}=: pass one of them, not both.")
+                kwargs[name] = kwargs.pop(alias)
+        return method(self, *args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+class PNPDiscoverer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClusterMixin, BaseEstimator
+):
+    """Find the known and the new classes in unlabelled rows, and how many there are.
+
+    Labelled rows come from some classes; unlabelled rows hold those classes and others nobody
+    has labelled. ``fit`` says which class each unlabelled row is, names the new classes and
+    counts them; ``predict`` does the same for rows it never saw. The method is *Probing New
+    Prototypes* [1]_ on feature vectors of any kind, with what it needs tuned by hand (geometry,
+    neighbours, thresholds) chosen from the labelled rows.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of classes, known ones included. ``None`` estimates it.
+    n_neighbors : int or "auto", default="auto"
+        Edges kept per row in the neighbour graph, never counting the row itself (k). "auto"
+        takes the number that best finds hidden known classes again.
+    similarity_threshold : float or "auto", default="auto"
+        Edges need a cosine above this (τ_f). "auto" cuts edges only where that helps.
+    resolution : float, default=1.0
+        Infomap's Markov time; above 1 gives fewer and larger communities.
+    merge_threshold : float or "auto", default="auto"
+        Communities with at least this many neighbour edges per pair of rows are pieces of one
+        class and merge. "auto" learns it from known classes; ``inf`` merges nothing but the
+        communities of one known class.
+    cluster_on : {"all", "unlabelled"}, default="all"
+        Rows that are clustered. The paper clusters the unlabelled rows only.
+    whitening : {"auto", "within", "soft-within", "soft-total"} or None, default="auto"
+        How directions are scaled before rows are put on the unit sphere: by the spread inside
+        known classes, its square root, the square root of the spread of all rows, or not at
+        all. "auto" compares them on hidden classes.
+    n_components : int or None, default=256
+        Principal directions kept before anything else; ``None`` keeps all.
+    max_iter : int, default=10
+        Epochs. 0 clusters the features as they come.
+    batch_size : int, default=256
+        Rows per step, half of them labelled where both kinds exist.
+    learning_rate : float, default=0.2
+        Of SGD with momentum 0.9, falling by a cosine.
+    distillation_weight : float, default=0.65
+        Weight of the student's cross-entropy with the teacher (α₁).
+    entropy_weight : float, default=2.0
+        Weight of the mean-entropy term, relative to ``distillation_weight`` (γ).
+    known_weight : float, default=0.35
+        Weight of the cross-entropy of labelled rows with known-class prototypes (1 − α₁).
+    supervised_weight : float, default=0.35
+        Weight of the supervised contrastive term (β₁).
+    unsupervised_weight : float, default=0.65
+        Weight of the contrastive term between the two views (1 − β₁).
+    temperature : float, default=0.1
+        Of the student's softmax over prototypes, and of ``predict_proba`` (τ).
+    teacher_temperature : pair of float, default=(0.07, 0.04)
+        Of the teacher's softmax at the start and after its warm-up (τ_t).
+    contrastive_temperature : float, default=1.0
+        Of the contrastive term between views (τ_r).
+    supervised_temperature : float, default=0.07
+        Of the supervised contrastive term (the paper: τ_r).
+    teacher : {"ema", "epoch"} or None, default="ema"
+        "ema" follows the student slowly; "epoch" is a copy made each epoch; None lets the
+        student's other view teach.
+    teacher_momentum : pair of float, default=(0.7, 0.99)
+        ω_min and ω_max of the teacher's update.
+    potential_prototypes : {"trainable", "frozen"} or None, default="trainable"
+        What fills the memory beside the prototypes of clusters.
+    prototypes_per_class : int, default=4
+        Size of the memory, in prototypes per known class.
+    distill_on : {"all", "unlabelled"}, default="all"
+        Rows on which student and teacher are compared. The paper says unlabelled.
+    view_noise : float, default=0.5
+        Length of the noise that makes a view, relative to the row's length.
+    view_dropout : float, default=0.1
+        Part of the columns set to zero in a view.
+    hidden_width : int, default=512
+        Hidden columns of the residual adapter that is trained.
+    projection_width : pair of int, default=(256, 128)
+        Hidden and output columns of the projection head.
+    missing_label : object, default="auto"
+        What marks an unlabelled row in y. "auto" takes −1, "-1", None and NaN.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        On Ctrl-C during training: raise, or finish with what was learnt so far.
+    random_state : int, RandomState or None, default=None
+        Seeds everything; an int makes ``fit`` repeatable. The global random state is never
+        read or changed.
+    verbose : int, default=0
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+        Number of classes, ``len(classes_)``; a known class counts even if no row of the pool
+        is in it.
+    classes_ : ndarray of shape (n_clusters_,)
+        Known and new classes, sorted.
+    known_classes_, novel_classes_ : ndarray
+        New ones are named largest first: integers go on after the largest known label, strings
+        are ``novel_0``, ``novel_1``, …
+    labels_ : ndarray of shape (n_rows,)
+        For the rows of X: given labels as given, unlabelled rows as found.
+    unlabelled_labels_ : ndarray
+        X's own unlabelled rows in order, then the rows of ``X_unlabelled``.
+    prototypes_ : ndarray of shape (n_prototypes, n_features_out)
+        Unit-length; a class has its mean direction and those of its communities.
+    prototype_labels_ : ndarray of shape (n_prototypes,)
+        The class each prototype stands for.
+    history_ : list of dict
+        A row per epoch: every loss term, communities and clusters found, seconds.
+    calibration_ : list of dict
+        A row per setting tried, see :doc:`the guide </calibration>`.
+    n_neighbors_, similarity_threshold_, merge_threshold_, whitening_
+        The values used.
+    encoder_ : torch.nn.Module
+        The trained adapter.
+    n_iter_ : int
+        Epochs done.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names.
+
+    See Also
+    --------
+    pnp_gcd.pool : Stack labelled and unlabelled rows for Pipelines and searches.
+    pnp_gcd.metrics : Accuracy of known and new classes.
+
+    References
+    ----------
+    .. [1] Y. Wang, Y. Wang, Y. Wu, B. Zhao, X. Qian, "Beyond Known Clusters: Probe New
+       Prototypes for Efficient Generalized Class Discovery", 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from pnp_gcd import PNPDiscoverer
+    >>> X, y = make_blobs(400, n_features=8, centers=5, random_state=0)
+    >>> has_label = (y < 3) & (X[:, 0] > X[:, 0].mean())
+    >>> has_label[::2] = y[::2] < 3
+    >>> model = PNPDiscoverer(random_state=0).fit(X[has_label], y[has_label], X[~has_label])
+    >>> model.n_clusters_
+    5
+    >>> model.known_classes_, model.novel_classes_
+    (array([0, 1, 2]), array([3, 4]))
+    >>> model.predict(X[:3]).shape
+    (3,)
+    """
+
+    # The pool needs no set_fit_request to be routed.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"X_unlabelled": True}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "similarity_threshold": [Interval(numbers.Real, -1, 1, closed="both"), StrOptions({"auto"})],
+        "resolution": [Interval(numbers.Real, 0, None, closed="neither")],
+        "merge_threshold": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "cluster_on": [StrOptions({"all", "unlabelled"})],
+        "whitening": [StrOptions({"auto", "within", "soft-within", "soft-total"}), None],
+        "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
+        "batch_size": [Interval(numbers.Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
+        "distillation_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "entropy_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "known_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "supervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "unsupervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "temperature": [Interval(numbers.Real, 0, None, closed="neither")],
+        "teacher_temperature": ["array-like"],
+        "contrastive_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
+        "supervised_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
+        "teacher": [StrOptions({"ema", "epoch"}), None],
+        "teacher_momentum": ["array-like"],
+        "potential_prototypes": [StrOptions({"trainable", "frozen"}), None],
+        "prototypes_per_class": [Interval(numbers.Integral, 1, None, closed="left")],
+        "distill_on": [StrOptions({"all", "unlabelled"})],
+        "view_noise": [Interval(numbers.Real, 0, None, closed="left")],
+        "view_dropout": [Interval(numbers.Real, 0, 1, closed="left")],
+        "hidden_width": [Interval(numbers.Integral, 1, None, closed="left")],
+        "projection_width": ["array-like"],
+        "missing_label": "no_validation",
+        "on_interrupt": [StrOptions({"raise", "keep"})],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_neighbors: int | Literal["auto"] = "auto",
+        similarity_threshold: float | Literal["auto"] = "auto",
+        resolution: float = 1.0,
+        merge_threshold: float | Literal["auto"] = "auto",
+        cluster_on: Literal["all", "unlabelled"] = "all",
+        whitening: Literal["auto", "within", "soft-within", "soft-total"] | None = "auto",
+        n_components: int | None = 256,
+        max_iter: int = 10,
+        batch_size: int = 256,
+        learning_rate: float = 0.2,
+        distillation_weight: float = 0.65,
+        entropy_weight: float = 2.0,
+        known_weight: float = 0.35,
+        supervised_weight: float = 0.35,
+        unsupervised_weight: float = 0.65,
+        temperature: float = 0.1,
+        teacher_temperature: tuple[float, float] = (0.07, 0.04),
+        contrastive_temperature: float = 1.0,
+        supervised_temperature: float = 0.07,
+        teacher: Literal["ema", "epoch"] | None = "ema",
+        teacher_momentum: tuple[float, float] = (0.7, 0.99),
+        potential_prototypes: Literal["trainable", "frozen"] | None = "trainable",
+        prototypes_per_class: int = 4,
+        distill_on: Literal["all", "unlabelled"] = "all",
+        view_noise: float = 0.5,
+        view_dropout: float = 0.1,
+        hidden_width: int = 512,
+        projection_width: tuple[int, int] = (256, 128),
+        missing_label: Any = "auto",
+        on_interrupt: Literal["raise", "keep"] = "raise",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.similarity_threshold = similarity_threshold
+        self.resolution = resolution
+        self.merge_threshold = merge_threshold
+        self.cluster_on = cluster_on
+        self.whitening = whitening
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.distillation_weight = distillation_weight
+        self.entropy_weight = entropy_weight
+        self.known_weight = known_weight
+        self.supervised_weight = supervised_weight
+        self.unsupervised_weight = unsupervised_weight
+        self.temperature = temperature
+        self.teacher_temperature = teacher_temperature
+        self.contrastive_temperature = contrastive_temperature
+        self.supervised_temperature = supervised_temperature
+        self.teacher = teacher
+        self.teacher_momentum = teacher_momentum
+        self.potential_prototypes = potential_prototypes
+        self.prototypes_per_class = prototypes_per_class
+        self.distill_on = distill_on
+        self.view_noise = view_noise
+        self.view_dropout = view_dropout
+        self.hidden_width = hidden_width
+        self.projection_width = projection_width
+        self.missing_label = missing_label
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.target_tags.required = False
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @_with_aliases
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, X_unlabelled: Any = None) -> PNPDiscoverer:
+        """Learn from labelled and unlabelled rows.
+
+        Also called as ``fit(X_labelled=…, y_labelled=…, X_unlabelled=…)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+            Rows with labels in y; rows whose y is a missing label belong to the pool. With
+            three axes, precomputed views of each row.
+        y : array-like of shape (n_rows,) or None
+            Labels of known classes. None means that no row has a label: clustering.
+        X_unlabelled : array-like of shape (n_pool, n_features), 1-tuple of it, or None
+            Further rows of the pool. A 1-tuple keeps searches from slicing a pool that is as
+            long as X.
+
+        Returns
+        -------
+        self : PNPDiscoverer
+        """
+        from pnp_gcd.training import discover
+
+        self._validate_params()
+        rows = validate_data(self, X, dtype=np.float32, allow_nd=True, ensure_min_samples=2)
+        rows = self._check_axes(rows, "X")
+        encoded = self._encode(y, len(rows))
+        pool = self._check_pool(X_unlabelled, rows)
+        if pool is not None:
+            rows = np.concatenate([rows, pool])
+        codes = np.concatenate([encoded.codes, np.full(len(rows) - len(encoded.codes), -1)])
+        self._check_counts(codes, len(encoded.classes))
+        progress = ProgressLine(self.verbose, self.max_iter)
+        found = discover(rows, codes, self._settings(), report=progress.show)
+        progress.close()
+        self._store(found, encoded, codes)
+        return self
+
+    def _check_axes(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        if rows.ndim > 3 or (rows.ndim == 3 and rows.shape[1] < 2):
+            raise ValueError(
+                f"{name} has shape {rows.shape}. Pass (rows, features), or (rows, views, features) "
+                "with at least 2 views of each row."
+            )
+        return rows
+
+    def _encode(self, y: ArrayLike | None, n_rows: int) -> EncodedLabels:
+        """Return codes of the rows of X, and the known classes."""
+        if y is None:
+            return EncodedLabels(np.full(n_rows, -1, dtype=np.int64), np.empty(0, dtype=np.int64))
+        encoded = encode_labels(y, self.missing_label)
+        check_consistent_length(np.empty(n_rows), encoded.codes)
+        if not len(encoded.classes):
+            raise ValueError(
+                f"y holds no label: all {n_rows} entries mark unlabelled rows. Label some rows of each "
+                "known class, or pass y=None to cluster without labels."
+            )
+        return encoded
+
+    def _check_pool(self, X_unlabelled: Any, rows: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        X_unlabelled = unwrap_pool(X_unlabelled)
+        if X_unlabelled is None:
+            return None
+        if getattr(X_unlabelled, "shape", (1,))[0] == 0 or (
+            isinstance(X_unlabelled, list) and not X_unlabelled
+        ):
+            raise ValueError("X_unlabelled has 0 rows. Pass at least one row, or None to fit without a pool.")
+        try:
+            pool = validate_data(self, X_unlabelled, dtype=np.float32, allow_nd=True, reset=False)
+        except ValueError as error:
+            raise ValueError(f"X_unlabelled is not as X: {error}") from error
+        pool = self._check_axes(pool, "X_unlabelled")
+        if pool.shape[1:] != rows.shape[1:]:
+            raise ValueError(
+                f"X_unlabelled has rows of shape {pool.shape[1:]}, X of shape {rows.shape[1:]}. "
+                "Pass both with the same features."
+            )
+        check_same_scale(rows, pool)
+        return pool
+
+    def _check_counts(self, codes: NDArray[np.int64], n_known: int) -> None:
+        """Refuse numbers that these rows cannot satisfy."""
+        n_unlabelled = int((codes < 0).sum())
+        if not n_unlabelled:  # nothing to discover: exactly the known classes come back
+            return
+        if self.n_clusters is not None:
+            if self.n_clusters < n_known:
+                raise ValueError(
+                    f"n_clusters={self.n_clusters} is below the {n_known} known classes in y. "
+                    f"Pass at least {n_known}, or None to estimate it."
+                )
+            if self.n_clusters - n_known > n_unlabelled:
+                raise ValueError(
+                    f"n_clusters={self.n_clusters} asks for {self.n_clusters - n_known} new classes, but "
+                    f"there are {n_unlabelled} unlabelled rows. Lower n_clusters or pass None."
+                )
+        n_clustered = n_unlabelled if self.cluster_on == "unlabelled" else len(codes)
+        if self.n_neighbors != "auto" and self.n_neighbors >= n_clustered:
+            kind = "unlabelled rows" if self.cluster_on == "unlabelled" else "rows"
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} needs more than {self.n_neighbors} {kind}, "
+                f'got {n_clustered}. Lower n_neighbors or pass "auto".'
+            )
+
+    def _settings(self) -> TrainingSettings:
+        from pnp_gcd.objectives import LossWeights
+        from pnp_gcd.training import TrainingSettings
+
+        return TrainingSettings(
+            n_clusters=self.n_clusters,
+            n_neighbors=None if self.n_neighbors == "auto" else int(self.n_neighbors),
+            similarity_threshold=(
+                None if self.similarity_threshold == "auto" else float(self.similarity_threshold)
+            ),
+            resolution=float(self.resolution),
+            merge_cut=None if self.merge_threshold == "auto" else float(self.merge_threshold),
+            cluster_on=self.cluster_on,
+            whitening=self.whitening,
+            n_components=self.n_components,
+            max_iter=self.max_iter,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weights=LossWeights(
+                distillation=self.distillation_weight,
+                entropy=self.distillation_weight * self.entropy_weight,
+                known=self.known_weight,
+                supervised=self.supervised_weight,
+                unsupervised=self.unsupervised_weight,
+            ),
+            temperature=self.temperature,
+            teacher_temperature=_pair(self.teacher_temperature, "teacher_temperature"),
+            contrastive_temperature=self.contrastive_temperature,
+            supervised_temperature=self.supervised_temperature,
+            teacher=self.teacher,
+            teacher_momentum=_pair(self.teacher_momentum, "teacher_momentum"),
+            potential_prototypes=self.potential_prototypes,
+            prototypes_per_class=self.prototypes_per_class,
+            distill_on=self.distill_on,
+            view_noise=self.view_noise,
+            view_dropout=self.view_dropout,
+            hidden_width=self.hidden_width,
+            projection_width=_pair(self.projection_width, "projection_width"),
+            seed=self._seed(),
+            on_interrupt=self.on_interrupt,
+        )
+
+    def _seed(self) -> int:
+        """Return one seed for the whole fit; None draws fresh entropy, not the global state's."""
+        if self.random_state is None:
+            return int(np.random.SeedSequence().generate_state(1)[0])
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _store(self, found: Discovery, encoded: EncodedLabels, codes: NDArray[np.int64]) -> None:
+        """Turn what was found into the attributes that end in an underscore."""
+        labelling, graph = found.labelling, found.calibration.graph
+        self.known_classes_ = encoded.classes
+        self.novel_classes_ = name_novel_classes(
+            encoded.classes, labelling.n_classes - labelling.n_known, missing_label=self.missing_label
+        )
+        self.classes_, self._position = join_classes(self.known_classes_, self.novel_classes_)
+        self.n_clusters_ = len(self.classes_)
+        names = self.classes_[self._position]
+        row_names = names[np.where(codes >= 0, codes, found.row_classes)]
+        self.labels_ = row_names[: len(encoded.codes)]
+        self.unlabelled_labels_ = row_names[codes < 0]
+        self.encoder_, self._geometry, self._labelling = (
+            found.encoder,
+            found.calibration.geometry,
+            labelling,
+        )
+        self.prototypes_ = labelling.prototypes
+        self.prototype_labels_ = names[labelling.classes]
+        self.history_, self.n_iter_ = found.history, len(found.history)
+        self.calibration_ = found.calibration.table
+        self.n_neighbors_, self.similarity_threshold_ = graph.n_neighbors, graph.similarity_threshold
+        self.merge_threshold_, self.whitening_ = graph.merge_cut, found.calibration.geometry.whitening
+        self._n_features_out = self.prototypes_.shape[1]
+
+    @_with_aliases
+    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, X_unlabelled: Any = None) -> NDArray[Any]:
+        """Fit and return ``labels_``, the classes of the rows of X.
+
+        Parameters
+        ----------
+        X, y, X_unlabelled
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self.fit(X, y, X_unlabelled).labels_
+
+    def _features(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return learnt features of new rows."""
+        check_is_fitted(self)
+        from pnp_gcd.encoding import encode_rows, map_in_blocks
+
+        rows = self._check_axes(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False), "X")
+        return encode_rows(self.encoder_, map_in_blocks(self._geometry.apply, rows))
+
+    def _log_scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return log-scores (n, n_clusters_) in the order known, then new."""
+        from pnp_gcd.encoding import map_in_blocks
+        from pnp_gcd.labelling import score_classes
+
+        features = self._features(X)
+        return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
+
+    def _in_order(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Reorder columns from known-then-new to ``classes_``."""
+        ordered = np.empty_like(columns)
+        ordered[:, self._position] = columns
+        return ordered
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row: a known label as given, or the name of a new class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        return self.classes_[self._in_order(self._log_scores(X)).argmax(axis=1)]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return class probabilities, columns as in ``classes_``.
+
+        They are the student's softmax over prototypes at ``temperature``, summed over the
+        prototypes of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters_)
+        """
+        scores = self._in_order(self._log_scores(X))
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the logarithm of each class's score; with two classes, their difference.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters_), or (n_rows,) for two classes
+        """
+        scores = self._in_order(self._log_scores(X))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def novelty_score(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return how much each row looks like no known class, from 0 to 1.
+
+        It is the probability of all new classes together. Where no new class was found, or no
+        class was known, it is how far the nearest known prototype is: (1 − cosine) / 2, or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        n_known = len(self.known_classes_)
+        if not n_known:
+            return np.ones(len(self._features(X)))
+        if n_known == self.n_clusters_:
+            nearest = (self._features(X) @ self.prototypes_.T).max(axis=1).astype(np.float64)
+            return (1.0 - nearest) / 2.0
+        scores = self._log_scores(X)
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        return scores[:, n_known:].sum(axis=1) / scores.sum(axis=1)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return the learnt unit-length features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+        """
+        return self._features(X)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy on labelled rows: known classes under their own label, new ones matched.
+
+        Rows whose y is a missing label are left out. Classes of y that were not known in
+        ``fit`` are matched one to one with the new classes found (Hungarian).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        float
+        """
+        from pnp_gcd.metrics import named_accuracy
+
+        predicted = self.predict(X)
+        encoded = encode_labels(y, self.missing_label)
+        check_consistent_length(predicted, encoded.codes)
+        has_label = encoded.codes >= 0
+        if not has_label.any():
+            raise ValueError("y holds no label to score against. Pass rows of which some are labelled.")
+        truth = encoded.classes[encoded.codes[has_label]]
+        return named_accuracy(truth, predicted[has_label], self.known_classes_).all
+
+
+def _pair(value: Any, name: str) -> tuple[Any, Any]:
+    """Return ``value`` as a pair of positive numbers."""
+    try:
+        first, second = value
+        valid = first > 0 and second > 0
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(f"{name}={value!r} must be a pair of positive numbers, such as (0.07, 0.04).")
+    return first, second
