@@ -183,8 +183,9 @@ def _shrunk_spread(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64],
         return np.ones(width), np.eye(width)
     covariance = residuals.T @ residuals / len(residuals)
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True) if width > 1 else 0.0
+    target = shrinkage * np.trace(covariance) / width
     covariance *= 1.0 - shrinkage
-    covariance.flat[:: width + 1] += shrinkage * np.trace(covariance) / width / max(1.0 - shrinkage, 1e-12)
+    covariance.flat[:: width + 1] += target
     spread, turn = linalg.eigh(covariance)
     return np.maximum(spread, spread.max() * 1e-6), turn
 

@@ -44,6 +44,7 @@ _MIN_SEARCHED = 20
 # Columns at which the encoder learns at the full rate.
 _FULL_RATE_WIDTH = 256
 _WEIGHT_DECAY = 5e-5
+_MAX_GRADIENT = 0.5
 
 
 @dataclass(frozen=True)
@@ -380,6 +381,10 @@ class _Trainer:
         terms.total.backward()
         if self.settings.potential_prototypes == "frozen" and self.student.memory.grad is not None:
             self.student.memory.grad[~self.student.is_active] = 0.0
+        # Few classes in a batch can make the supervised contrastive term steep: one such step must not
+        # throw every row onto one point.
+        for group in self.optimiser.param_groups:
+            nn.utils.clip_grad_norm_(group["params"], _MAX_GRADIENT)
         self.optimiser.step()
         self.step += 1
         if self.teacher is not None and self.settings.teacher == "ema":
