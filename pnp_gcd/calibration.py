@@ -32,6 +32,9 @@ _NEIGHBOUR_GRID = (5, 8, 14, 24, 40, 64)
 _MIN_SEARCHED = 20
 # Neighbours at which communities are small and pure.
 _FINE_NEIGHBOURS = 8
+# Classes to hide in all, one after another, before a score is trusted; and rounds at most.
+_ENOUGH_HIDDEN = 20
+_MAX_ROUNDS = 3
 # Points of a merge path that are scored.
 _N_CUTS = 24
 # Part of all edges that a candidate threshold cuts.
@@ -39,7 +42,7 @@ _THRESHOLD_QUANTILES = (0.1, 0.25)
 # Scores this close are equal: it is about a row in a hundred.
 _NEAR_TIE = 0.01
 # A more complicated setting has to score better by this much.
-_MARGIN = 0.005
+_MARGIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -326,14 +329,20 @@ def _candidate_cuts(path: MergePath) -> list[float]:
 
 
 def _hide_classes(codes: NDArray[np.int64], seed: int) -> list[_Hiding]:
-    """Hide one half of the classes, then the other; half of the rows of visible ones too."""
+    """Hide one half of the classes, then the other; again in other halves where classes are few.
+
+    Half of the rows of visible classes are hidden too.
+    """
     n_known = int(codes.max(initial=-1)) + 1
     if n_known < 2:
         return []
     rng = np.random.default_rng(seed)
-    order = rng.permutation(n_known)
-    halves = (order[: n_known // 2], order[n_known // 2 :])
-    return [_hide(codes, np.sort(hidden), n_known, rng) for hidden in halves]
+    hidings = []
+    for _ in range(int(np.clip(np.ceil(_ENOUGH_HIDDEN / n_known), 1, _MAX_ROUNDS))):
+        order = rng.permutation(n_known)
+        halves = (order[: n_known // 2], order[n_known // 2 :])
+        hidings += [_hide(codes, np.sort(hidden), n_known, rng) for hidden in halves]
+    return hidings
 
 
 def _hide(

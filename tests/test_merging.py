@@ -1,0 +1,185 @@
+"""Which communities are pieces of one class."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pnp_gcd.merging import MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.neighbours import Neighbours
+
+
+def make_rows(*communities):
+    """Return codes and homes of communities given as {code: number of rows}."""
+    codes = [code for c in communities for code, n in c.items() for _ in range(n)]
+    homes = [home for home, c in enumerate(communities) for n in c.values() for _ in range(n)]
+    return np.array(codes, dtype=np.int64), np.array(homes, dtype=np.int64)
+
+
+def ownership(owner, is_new=None):
+    owner = np.array(owner, dtype=np.int64)
+    is_new = owner < 0 if is_new is None else np.array(is_new, dtype=bool)
+    return Ownership(owner, is_new)
+
+
+def links_of(n, **pairs):
+    links = np.zeros((n, n))
+    for pair, value in pairs.items():
+        a, b = int(pair[1]), int(pair[2])
+        links[a, b] = links[b, a] = value
+    return links
+
+
+# --- owners ------------------------------------------------------------------------------------------------
+
+
+def test_each_known_class_owns_the_communities_that_its_labels_fill():
+    codes, homes = make_rows({0: 20, -1: 20}, {1: 18, -1: 22}, {-1: 40}, {0: 9, -1: 11})
+    found = own_communities(codes, homes, 2, 4)
+    assert found.owner.tolist() == [0, 1, -1, 0]
+    assert found.is_new.tolist() == [False, False, True, False]
+
+
+def test_the_usual_share_comes_from_the_hungarian_matching():
+    # Class 1 is found whole only in community 1, although community 0 holds more of its rows' labels than
+    # any other class's in communities 2 …: the matched pairs, not the largest cells, set the usual share.
+    codes, homes = make_rows({0: 30, 1: 20, -1: 50}, {1: 10, -1: 10}, {0: 1, -1: 79})
+    found = own_communities(codes, homes, 2, 3)
+    assert found.owner.tolist() == [0, 1, -1]
+    assert found.is_new.tolist() == [False, False, True]
+
+
+def test_a_few_stray_labels_make_no_owner():
+    codes, homes = make_rows({0: 50, -1: 50}, {0: 2, -1: 98})
+    assert own_communities(codes, homes, 1, 2).owner.tolist() == [0, -1]
+
+
+def test_a_community_too_small_to_tell_is_neither_owned_nor_surely_new():
+    codes, homes = make_rows({0: 10, -1: 90}, {-1: 5}, {-1: 300})
+    found = own_communities(codes, homes, 1, 3)
+    assert found.owner.tolist() == [0, -1, -1]
+    assert found.is_new.tolist() == [False, False, True]
+
+
+def test_without_labels_every_community_is_new():
+    codes, homes = make_rows({-1: 5}, {-1: 7})
+    found = own_communities(codes, homes, 0, 2)
+    assert found.owner.tolist() == [-1, -1]
+    assert found.is_new.all()
+
+
+# --- links -------------------------------------------------------------------------------------------------
+
+
+def test_links_count_neighbour_edges_in_both_directions():
+    rng = np.random.default_rng(0)
+    homes = rng.integers(4, size=30)
+    indices = np.stack([rng.permutation(np.delete(np.arange(30), row))[:6] for row in range(30)])
+    slow = np.zeros((4, 4))
+    for row, other in itertools.product(range(30), range(6)):
+        slow[homes[row], homes[indices[row, other]]] += 1
+        slow[homes[indices[row, other]], homes[row]] += 1
+    links = count_links(Neighbours(indices, np.ones((30, 6), np.float32)), homes, 4)
+    np.testing.assert_array_equal(links, slow)
+
+
+def test_only_the_twenty_nearest_neighbours_are_links():
+    indices = np.tile(np.arange(1, 31), (31, 1))
+    links = count_links(Neighbours(indices, np.ones((31, 30), np.float32)), np.zeros(31, np.int64), 1)
+    assert links[0, 0] == 2 * 31 * 20
+
+
+# --- merges ------------------------------------------------------------------------------------------------
+
+
+def slow_merges(links, sizes, owner, is_new):
+    """Return strengths of average-link merges by trying every pair of groups of communities."""
+    groups = [frozenset([i]) for i in range(len(sizes))]
+    strengths = []
+    while len(groups) > 1:
+        best = (0.0, None)
+        for a, b in itertools.combinations(groups, 2):
+            owners = {owner[i] for i in a | b if owner[i] >= 0}
+            owned = [any(owner[i] >= 0 for i in g) for g in (a, b)]
+            new = [any(is_new[i] for i in g) for g in (a, b)]
+            if len(owners) > 1 or (owned[0] and new[1]) or (owned[1] and new[0]):
+                continue
+            strength = sum(links[i, j] for i in a for j in b)
+            strength /= sum(sizes[i] for i in a) * sum(sizes[j] for j in b)
+            strength = np.inf if all(owned) else strength
+            if strength > best[0]:
+                best = (strength, (a, b))
+        if best[1] is None:
+            break
+        groups = [g for g in groups if g not in best[1]] + [best[1][0] | best[1][1]]
+        strengths.append(best[0])
+    return strengths, groups
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_merges_are_those_of_a_slow_average_linkage(seed):
+    rng = np.random.default_rng(seed)
+    n = 9
+    links = rng.random((n, n)) * 50
+    links = links + links.T
+    sizes = rng.integers(3, 40, size=n)
+    owner = rng.integers(-1, 3, size=n)
+    is_new = (owner < 0) & (rng.random(n) < 0.5)
+    path = find_merges(links, sizes, ownership(owner, is_new))
+    strengths, groups = slow_merges(links, sizes, owner, is_new)
+    np.testing.assert_allclose(path.strength, strengths)
+    found = path.groups_after(len(path.kept))
+    assert {frozenset(np.flatnonzero(found == g).tolist()) for g in np.unique(found)} == set(groups)
+
+
+def test_communities_of_one_known_class_merge_first_even_without_a_link():
+    path = find_merges(links_of(4, p01=100, p23=1), np.full(4, 10), ownership([-1, -1, 0, 0]))
+    assert np.isinf(path.strength[0])
+    assert {int(path.kept[0]), int(path.dropped[0])} == {2, 3}
+    assert np.isinf(find_merges(links_of(2), np.full(2, 10), ownership([0, 0])).strength).tolist() == [True]
+
+
+def test_different_known_classes_never_merge_not_even_through_a_third_community():
+    path = find_merges(
+        links_of(3, p01=1000, p02=50, p12=40), np.full(3, 10), ownership([0, 1, -1], [False] * 3)
+    )
+    assert path.groups_after(len(path.kept)).tolist() == [0, 1, 0]
+
+
+def test_a_surely_new_community_never_joins_a_known_one_not_even_through_a_third():
+    # 2 may be either; once it has joined the new 1, it may no longer join the known 0.
+    path = find_merges(
+        links_of(3, p01=1000, p02=40, p12=50), np.full(3, 10), ownership([0, -1, -1], [False, True, False])
+    )
+    assert path.groups_after(len(path.kept)).tolist() == [0, 1, 1]
+
+
+def test_the_larger_community_takes_over():
+    path = find_merges(links_of(2, p01=5), np.array([3, 9]), ownership([-1, -1]))
+    assert (path.kept.tolist(), path.dropped.tolist()) == ([1], [0])
+    assert path.strength.tolist() == pytest.approx([5 / 27])
+
+
+def test_merging_ends_at_the_number_asked_for():
+    links = np.ones((5, 5))
+    assert len(find_merges(links, np.full(5, 2), ownership([-1] * 5), n_left=3).kept) == 2
+
+
+def test_communities_without_a_link_stay_apart():
+    assert len(find_merges(np.zeros((3, 3)), np.full(3, 4), ownership([-1] * 3)).kept) == 0
+
+
+def test_links_and_sizes_are_left_as_they_were():
+    links, sizes = links_of(3, p01=5, p12=2), np.array([3, 4, 5])
+    before = links.copy(), sizes.copy()
+    find_merges(links, sizes, ownership([-1, -1, -1]))
+    np.testing.assert_array_equal(links, before[0])
+    np.testing.assert_array_equal(sizes, before[1])
+
+
+def test_a_path_is_cut_at_the_first_merge_weaker_than_the_cut():
+    path = MergePath(4, np.array([0, 2, 0]), np.array([1, 3, 2]), np.array([np.inf, 0.2, 0.3]))
+    assert path.groups_above(np.inf).tolist() == [0, 0, 2, 3]
+    assert path.groups_above(0.25).tolist() == [0, 0, 2, 3]
+    assert path.groups_above(0.2).tolist() == [0, 0, 0, 0]
+    assert path.merges_above(0.0) == 3

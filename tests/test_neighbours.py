@@ -1,0 +1,107 @@
+"""The nearest rows of each row."""
+
+import numpy as np
+import pytest
+
+from pnp_gcd import neighbours as module
+from pnp_gcd.geometry import unit_rows
+from pnp_gcd.neighbours import Neighbours, _drop_self, _search_exactly, _search_inverted_file, find_neighbours
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return unit_rows(np.random.default_rng(0).normal(size=(150, 7)))
+
+
+@pytest.fixture(scope="module")
+def clustered_rows():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(30, 24))
+    return unit_rows(centres[rng.integers(30, size=3000)] + 0.4 * rng.normal(size=(3000, 24)))
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 5, 149])
+def test_neighbours_are_those_of_a_full_sort_in_double_precision(rows, n_neighbors):
+    cosines = rows.astype(np.float64) @ rows.T.astype(np.float64)
+    np.fill_diagonal(cosines, -np.inf)
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_neighbors]
+    found = find_neighbours(rows, n_neighbors)
+    np.testing.assert_allclose(found.similarities, np.take_along_axis(cosines, order, 1), atol=1e-6)
+    np.testing.assert_array_equal(found.indices, order)
+
+
+def test_a_row_is_never_its_own_neighbour_even_among_duplicates():
+    rows = unit_rows(np.repeat(np.random.default_rng(0).normal(size=(3, 4)), 5, axis=0))
+    for search in (_search_exactly, find_neighbours):
+        found = search(rows, 6)
+        assert not (found.indices == np.arange(15)[:, None]).any()
+        assert (found.indices[:, :4] // 5 == np.arange(15)[:, None] // 5).all()
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1000])
+def test_the_size_of_blocks_does_not_matter(rows, monkeypatch, block):
+    whole = _search_exactly(rows, 9)
+    monkeypatch.setattr(module, "_BLOCK_SIMILARITIES", block * len(rows))
+    blocked = _search_exactly(rows, 9)
+    np.testing.assert_array_equal(blocked.indices, whole.indices)
+    np.testing.assert_allclose(blocked.similarities, whole.similarities, atol=1e-6)
+
+
+def test_neighbours_follow_a_permutation_of_the_rows(rows):
+    order = np.random.default_rng(1).permutation(len(rows))
+    found, moved = find_neighbours(rows, 8), find_neighbours(rows[order], 8)
+    np.testing.assert_array_equal(order[moved.indices], found.indices[order])
+
+
+def test_nearest_is_a_search_for_fewer(rows):
+    wide, narrow = find_neighbours(rows, 20), find_neighbours(rows, 6)
+    np.testing.assert_array_equal(wide.nearest(6).indices, narrow.indices)
+    np.testing.assert_allclose(wide.nearest(6).similarities, narrow.similarities, atol=1e-6)
+
+
+def test_the_inverted_file_finds_nearly_all_exact_neighbours(clustered_rows):
+    exact = _search_exactly(clustered_rows, 15)
+    found = _search_inverted_file(clustered_rows, 15)
+    shared = [
+        len(set(a) & set(b)) for a, b in zip(exact.indices.tolist(), found.indices.tolist(), strict=True)
+    ]
+    assert np.mean(shared) / 15 >= 0.95
+    assert not (found.indices == np.arange(3000)[:, None]).any()
+    assert (found.indices >= 0).all()
+    assert (np.diff(found.similarities, axis=1) <= 1e-6).all()
+
+
+# BUG: faiss pads with index −1 and similarity −3.4e38 where a row's cells hold too few rows.
+def test_the_inverted_file_gives_every_neighbour_asked_for_even_in_a_small_cell():
+    # A row far from all others has fewer rows in its cells than neighbours asked for.
+    rng = np.random.default_rng(0)
+    rows = unit_rows(np.concatenate([np.eye(8)[:1] * 10 + 0.1 * rng.normal(size=(2000, 8)), -np.eye(8)[:1]]))
+    found = _search_inverted_file(rows, 600)
+    assert (found.indices >= 0).all()
+    assert np.isfinite(found.similarities).all()
+    assert found.similarities.min() >= -1.001
+
+
+def test_many_rows_go_to_the_inverted_file(rows, monkeypatch):
+    called = []
+    monkeypatch.setattr(module, "_MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(module, "_search_inverted_file", lambda rows, k: called.append((len(rows), k)))
+    find_neighbours(rows, 5)
+    assert called == [(150, 5)]
+
+
+def test_dropping_self_drops_the_farthest_where_self_was_not_found():
+    indices = np.array([[0, 1, 2], [0, 2, 1], [0, 1, 0]])
+    similarities = np.array([[1.0, 0.9, 0.8], [0.9, 0.8, 0.7], [0.6, 0.5, 0.4]], dtype=np.float32)
+    found = _drop_self(indices, similarities)
+    assert isinstance(found, Neighbours)
+    np.testing.assert_array_equal(found.indices, [[1, 2], [0, 2], [0, 1]])
+    np.testing.assert_allclose(found.similarities, [[0.9, 0.8], [0.9, 0.8], [0.6, 0.5]])
+
+
+@pytest.mark.parametrize("n_neighbors", [150, 151])
+def test_as_many_neighbours_as_rows_are_refused(rows, n_neighbors):
+    with pytest.raises(
+        ValueError, match=f"n_neighbors={n_neighbors} needs more than {n_neighbors} rows, got 150"
+    ):
+        find_neighbours(rows, n_neighbors)
