@@ -1,5 +1,6 @@
 """Sphinx builds these pages: ``sphinx-build -W -b html docs build/html``. Needs no network."""
 
+import re
 from importlib.metadata import version as _installed_version
 
 project = "pnp_gcd"
@@ -16,10 +17,9 @@ extensions = [
 
 exclude_patterns = ["build", "_build"]
 
-# Pages are Markdown; $…$ is mathematics, and every heading can be linked to.
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+# Pages are Markdown, and every heading can be linked to. Formulas are written in plain letters, so
+# that no page needs a script from elsewhere.
 myst_heading_anchors = 3
-mathjax_path = ""  # no script from elsewhere: formulas are written in plain letters
 
 autosummary_generate = False
 autodoc_default_options = {"members": False}
@@ -33,3 +33,15 @@ html_theme = "furo"
 html_title = f"pnp_gcd {release}"
 html_show_sphinx = False
 html_copy_source = False
+
+
+def _escape_shapes(app, what, name, obj, options, lines):
+    """Keep ``(n_rows, n_clusters_)`` in a shape from being read as a link to "n_clusters"."""
+    for number, line in enumerate(lines):
+        if "of shape (" in line and "`" not in line:
+            lines[number] = re.sub(r"(\w)_(?=[,)])", r"\1\\_", line)
+
+
+def setup(app):
+    # Before numpydoc, which takes the docstring's sections apart.
+    app.connect("autodoc-process-docstring", _escape_shapes, priority=100)

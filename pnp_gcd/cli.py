@@ -131,8 +131,7 @@ def _run_demo(seed: int, *, as_json: bool) -> None:
 
 
 def _discover(split: DiscoverySplit, seed: int) -> _Result:
-    import torch  # noqa: F401  # its import is not the fit's time
-
+    import pnp_gcd.training  # noqa: F401  # the import of torch is not the fit's time
     from pnp_gcd import PNPDiscoverer
     from pnp_gcd.metrics import split_cluster_accuracy
 

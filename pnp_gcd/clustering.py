@@ -5,6 +5,8 @@ The only module that knows infomap. Knows arrays only: no torch, no labels, no e
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -152,8 +154,15 @@ def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray
         seed=seed % (2**31 - 1) + 1,  # Infomap wants a positive 32-bit seed
         markov_time=float(resolution),
     )
-    modules = dict(result.modules())
-    return np.fromiter((modules[row] for row in range(graph.n_rows)), dtype=np.int64, count=graph.n_rows)
+    # Read back through a file: infomap's own iterators crash the interpreter once faiss was imported
+    # after infomap, because the two share their SWIG type table (infomap 2.16.0, faiss-cpu 1.15.1).
+    with tempfile.TemporaryDirectory(prefix="pnp_gcd-") as folder:
+        path = Path(folder) / "communities.clu"
+        result.write_clu(str(path))
+        rows, modules = np.loadtxt(path, comments="#", usecols=(0, 1), dtype=np.int64, ndmin=2).T
+    labels = np.empty(graph.n_rows, dtype=np.int64)
+    labels[rows] = modules
+    return labels
 
 
 def _largest_first(labels: NDArray[np.int64]) -> NDArray[np.int64]:

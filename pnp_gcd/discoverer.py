@@ -21,7 +21,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from pnp_gcd._compat import Interval, StrOptions, Tags
 from pnp_gcd._progress import ProgressLine
@@ -87,7 +87,8 @@ class PNPDiscoverer(
         known classes, its square root, the square root of the spread of all rows, or not at
         all. "auto" compares them on hidden classes.
     n_components : int or None, default=256
-        Principal directions kept before anything else; ``None`` keeps all.
+        Principal directions kept before anything else; ``None`` keeps all (of rows wider than
+        2,048 columns, the first 512).
     max_iter : int, default=10
         Epochs. 0 clusters the features as they come.
     batch_size : int, default=256
@@ -202,12 +203,12 @@ class PNPDiscoverer(
     # The pool needs no set_fit_request to be routed.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"X_unlabelled": True}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "similarity_threshold": [Interval(numbers.Real, -1, 1, closed="both"), StrOptions({"auto"})],
+        "similarity_threshold": [Interval(numbers.Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "resolution": [Interval(numbers.Real, 0, None, closed="neither")],
-        "merge_threshold": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "merge_threshold": [Interval(numbers.Real, 0, None, closed="both"), StrOptions({"auto"})],
         "cluster_on": [StrOptions({"all", "unlabelled"})],
         "whitening": [StrOptions({"auto", "within", "soft-within", "soft-total"}), None],
         "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -340,8 +341,7 @@ class PNPDiscoverer(
         from pnp_gcd.training import discover
 
         self._validate_params()
-        rows = validate_data(self, X, dtype=np.float32, allow_nd=True, ensure_min_samples=2)
-        rows = self._check_axes(rows, "X")
+        rows = self._read_rows(X, "X", is_first=True)
         encoded = self._encode(y, len(rows))
         pool = self._check_pool(X_unlabelled, rows)
         if pool is not None:
@@ -349,16 +349,35 @@ class PNPDiscoverer(
         codes = np.concatenate([encoded.codes, np.full(len(rows) - len(encoded.codes), -1)])
         self._check_counts(codes, len(encoded.classes))
         progress = ProgressLine(self.verbose, self.max_iter)
-        found = discover(rows, codes, self._settings(), report=progress.show)
-        progress.close()
+        try:
+            found = discover(rows, codes, self._settings(), report=progress.show)
+        finally:
+            progress.close()
         self._store(found, encoded, codes)
         return self
 
-    def _check_axes(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        if rows.ndim > 3 or (rows.ndim == 3 and rows.shape[1] < 2):
+    def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.float32]:
+        """Return X as finite float32 rows; the first X read sets the features, later ones must fit.
+
+        scikit-learn takes the second axis for the features; of precomputed views it is the third.
+        """
+        if _count_axes(X) < 3:
+            return validate_data(
+                self, X, dtype=np.float32, reset=is_first, ensure_min_samples=2 if is_first else 1
+            )
+        rows = check_array(X, dtype=np.float32, allow_nd=True, ensure_min_samples=2 if is_first else 1)
+        if rows.ndim > 3 or rows.shape[1] < 2:
             raise ValueError(
                 f"{name} has shape {rows.shape}. Pass (rows, features), or (rows, views, features) "
                 "with at least 2 views of each row."
+            )
+        if is_first:
+            self.n_features_in_ = rows.shape[2]
+            self.__dict__.pop("feature_names_in_", None)
+        elif rows.shape[2] != self.n_features_in_:
+            raise ValueError(
+                f"{name} has {rows.shape[2]} features in each view, but {type(self).__name__} is "
+                f"expecting {self.n_features_in_} features as input."
             )
         return rows
 
@@ -379,15 +398,12 @@ class PNPDiscoverer(
         X_unlabelled = unwrap_pool(X_unlabelled)
         if X_unlabelled is None:
             return None
-        if getattr(X_unlabelled, "shape", (1,))[0] == 0 or (
-            isinstance(X_unlabelled, list) and not X_unlabelled
-        ):
+        if _count_axes(X_unlabelled) and len(X_unlabelled) == 0:
             raise ValueError("X_unlabelled has 0 rows. Pass at least one row, or None to fit without a pool.")
         try:
-            pool = validate_data(self, X_unlabelled, dtype=np.float32, allow_nd=True, reset=False)
-        except ValueError as error:
-            raise ValueError(f"X_unlabelled is not as X: {error}") from error
-        pool = self._check_axes(pool, "X_unlabelled")
+            pool = self._read_rows(X_unlabelled, "X_unlabelled")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X_unlabelled cannot be used: {error}") from error
         if pool.shape[1:] != rows.shape[1:]:
             raise ValueError(
                 f"X_unlabelled has rows of shape {pool.shape[1:]}, X of shape {rows.shape[1:]}. "
@@ -450,14 +466,14 @@ class PNPDiscoverer(
             contrastive_temperature=self.contrastive_temperature,
             supervised_temperature=self.supervised_temperature,
             teacher=self.teacher,
-            teacher_momentum=_pair(self.teacher_momentum, "teacher_momentum"),
+            teacher_momentum=_pair(self.teacher_momentum, "teacher_momentum", is_rising=True),
             potential_prototypes=self.potential_prototypes,
             prototypes_per_class=self.prototypes_per_class,
             distill_on=self.distill_on,
             view_noise=self.view_noise,
             view_dropout=self.view_dropout,
             hidden_width=self.hidden_width,
-            projection_width=_pair(self.projection_width, "projection_width"),
+            projection_width=_pair(self.projection_width, "projection_width", kind=numbers.Integral),
             seed=self._seed(),
             on_interrupt=self.on_interrupt,
         )
@@ -514,7 +530,7 @@ class PNPDiscoverer(
         check_is_fitted(self)
         from pnp_gcd.encoding import encode_rows, map_in_blocks
 
-        rows = self._check_axes(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False), "X")
+        rows = self._read_rows(X, "X")
         return encode_rows(self.encoder_, map_in_blocks(self._geometry.apply, rows))
 
     def _log_scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -644,13 +660,27 @@ class PNPDiscoverer(
         return named_accuracy(truth, predicted[has_label], self.known_classes_).all
 
 
-def _pair(value: Any, name: str) -> tuple[Any, Any]:
-    """Return ``value`` as a pair of positive numbers."""
+def _count_axes(X: Any) -> int:
+    """Return the number of axes of an array, a data frame or nested lists; 2 for what does not say."""
+    if hasattr(X, "shape"):
+        return len(X.shape)
+    n_axes = 0
+    while isinstance(X, list | tuple):
+        n_axes += 1
+        X = X[0] if len(X) else None
+    return n_axes + len(getattr(X, "shape", ())) if n_axes else 2
+
+
+def _pair(value: Any, name: str, *, kind: type = numbers.Real, is_rising: bool = False) -> tuple[Any, Any]:
+    """Return ``value`` as a pair of positive numbers; a rising one goes from 0 to 1 at most."""
     try:
         first, second = value
-        valid = first > 0 and second > 0
+        valid = isinstance(first, kind) and isinstance(second, kind)
+        valid = valid and (0 <= first <= second <= 1 if is_rising else min(first, second) > 0)
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise ValueError(f"{name}={value!r} must be a pair of positive numbers, such as (0.07, 0.04).")
+        need = "rising numbers from 0 to 1" if is_rising else "positive numbers"
+        whole = "whole " if kind is numbers.Integral else ""
+        raise ValueError(f"{name}={value!r} must be a pair of {whole}{need}.")
     return first, second

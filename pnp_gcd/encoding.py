@@ -7,6 +7,7 @@ that a row's feature depends neither on its place nor on the rows beside it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,13 +16,15 @@ from torch import nn
 
 __all__ = ["encode_rows", "map_in_blocks"]
 
+_Number = TypeVar("_Number", bound=np.floating)
+
 # Rows per pass. Matrix products may round differently at other shapes; one shape rounds alike.
 _BLOCK_ROWS = 512
 
 
 def map_in_blocks(
-    function: Callable[[NDArray[np.float32]], NDArray[np.float32]], rows: NDArray[np.floating]
-) -> NDArray[np.float32]:
+    function: Callable[[NDArray[Any]], NDArray[_Number]], rows: NDArray[np.floating]
+) -> NDArray[_Number]:
     """Apply ``function`` to ``rows`` in blocks of a fixed number of rows, the last one padded."""
     parts = []
     for start in range(0, len(rows), _BLOCK_ROWS):

@@ -4,7 +4,6 @@ Knows nothing else of the package.
 """
 
 __all__ = [
-    "CalibrationWarning",
     "DiscoveryWarning",
     "EmptyGraphError",
     "FeatureScaleWarning",
@@ -22,10 +21,6 @@ class FeatureScaleWarning(DiscoveryWarning):
 
 class LabelWarning(DiscoveryWarning):
     """Labels were read in a way that the caller may not have meant."""
-
-
-class CalibrationWarning(DiscoveryWarning):
-    """Calibration had too little evidence, or its choice lies at the edge of its grid."""
 
 
 class EmptyGraphError(ValueError):

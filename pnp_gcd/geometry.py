@@ -28,10 +28,9 @@ _MAX_LIFTED_WIDTH = 16
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return ``rows`` scaled to unit length; a zero row becomes the first axis."""
-    rows = np.asarray(rows, dtype=np.float32)
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     tiny = norms[..., 0] < 1e-12
-    out: NDArray[np.float32] = rows / np.maximum(norms, 1e-12)
+    out: NDArray[np.float32] = (rows / np.maximum(norms, 1e-12)).astype(np.float32)
     if tiny.any():
         out[tiny] = 0.0
         out[tiny, 0] = 1.0
@@ -69,15 +68,19 @@ class Geometry:
         return int(self.scaling.shape[1]) + (self.lift > 0)
 
     def apply(self, rows: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Map rows of shape (..., d) to unit rows of shape (..., n_columns)."""
-        centred = (np.asarray(rows, dtype=np.float64) - self.centre).astype(np.float32)
-        return self.apply_to_coordinates(centred @ self.axes)
+        """Map rows of shape (..., d) to unit rows of shape (..., n_columns).
 
-    def apply_to_coordinates(self, coordinates: NDArray[np.float32]) -> NDArray[np.float32]:
+        In double precision: a matrix product may round a row differently at another place, and after
+        the final rounding to single precision that no longer shows.
+        """
+        centred = np.asarray(rows, dtype=np.float64) - self.centre
+        return self.apply_to_coordinates(centred @ self.axes.astype(np.float64))
+
+    def apply_to_coordinates(self, coordinates: NDArray[np.floating]) -> NDArray[np.float32]:
         """Map principal coordinates (..., p), as :class:`Reduction` holds them, to unit rows."""
         mapped = coordinates @ self.scaling
         if self.lift > 0:
-            constant = np.full((*mapped.shape[:-1], 1), self.lift, dtype=np.float32)
+            constant = np.full((*mapped.shape[:-1], 1), self.lift, dtype=mapped.dtype)
             mapped = np.concatenate([mapped, constant], axis=-1)
         return unit_rows(mapped)
 
@@ -105,8 +108,8 @@ def reduce_rows(rows: NDArray[np.floating], *, n_components: int | None = 256) -
     centre = rows.mean(axis=0, dtype=np.float64)
     variances, axes = _principal_axes(rows, centre, n_components)
     centred = (np.asarray(rows, dtype=np.float64) - centre).astype(np.float32)
-    axes = axes.astype(np.float32)
-    return Reduction(centre, axes, variances, centred @ axes)
+    narrow = axes.astype(np.float32)
+    return Reduction(centre, narrow, variances, centred @ narrow)
 
 
 def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: Whitening = None) -> Geometry:

@@ -67,7 +67,8 @@ def score_classes(
 
     Their softmax is the paper's p^s, summed over the prototypes of a class.
     """
-    logits = (features @ labelling.prototypes.T).astype(np.float64) / temperature
+    # Double precision, so that a row's scores do not depend on its place among the rows.
+    logits = features.astype(np.float64) @ labelling.prototypes.T.astype(np.float64) / temperature
     top = logits.max(axis=1, keepdims=True)
     membership = np.zeros((len(labelling.classes), labelling.n_classes))
     membership[np.arange(len(labelling.classes)), labelling.classes] = 1.0

@@ -183,7 +183,7 @@ class _Groups:
         touched = self.alive & ((self.partner == into) | (self.partner == gone))
         touched[into] = True
         for group in np.flatnonzero(touched):
-            self._refresh(group)
+            self._refresh(int(group))
         gained = self.strengths(into)
         better = self.alive & (gained > self.best)
         better[into] = False

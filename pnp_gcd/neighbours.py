@@ -49,19 +49,21 @@ def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbou
     return _search_inverted_file(features, n_neighbors)
 
 
-def _search_exactly(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
-    """Compare all pairs in blocks of rows: a matrix product and a partial sort each."""
+def _search_exactly(
+    features: NDArray[np.float32], n_neighbors: int, queries: NDArray[np.int64] | None = None
+) -> Neighbours:
+    """Compare the queries (all rows by default) with all rows in blocks: a product and a partial sort."""
     import torch
 
     rows = torch.from_numpy(np.ascontiguousarray(features))
-    n_rows = len(rows)
-    block = max(1, min(n_rows, _BLOCK_SIMILARITIES // n_rows))
-    indices = np.empty((n_rows, n_neighbors), dtype=np.int64)
-    similarities = np.empty((n_rows, n_neighbors), dtype=np.float32)
-    for start in range(0, n_rows, block):
-        cosines = rows[start : start + block] @ rows.T
-        here = torch.arange(len(cosines))
-        cosines[here, start + here] = -torch.inf
+    asked = torch.arange(len(rows)) if queries is None else torch.from_numpy(queries)
+    block = max(1, _BLOCK_SIMILARITIES // len(rows))
+    indices = np.empty((len(asked), n_neighbors), dtype=np.int64)
+    similarities = np.empty((len(asked), n_neighbors), dtype=np.float32)
+    for start in range(0, len(asked), block):
+        who_asks = asked[start : start + block]
+        cosines = rows[who_asks] @ rows.T
+        cosines[torch.arange(len(who_asks)), who_asks] = -torch.inf
         best, who = cosines.topk(n_neighbors, dim=1)
         similarities[start : start + block] = best.numpy()
         indices[start : start + block] = who.numpy()
@@ -81,7 +83,12 @@ def _search_inverted_file(features: NDArray[np.float32], n_neighbors: int) -> Ne
     index.add(features)
     index.nprobe = max(8, n_cells // 32)
     similarities, indices = index.search(features, n_neighbors + 1)
-    return _drop_self(indices.astype(np.int64), similarities)
+    found = _drop_self(indices.astype(np.int64), similarities)
+    starved = np.flatnonzero((found.indices < 0).any(axis=1))  # their cells held too few rows
+    if len(starved):
+        exact = _search_exactly(features, n_neighbors, starved)
+        found.indices[starved], found.similarities[starved] = exact
+    return found
 
 
 def _drop_self(indices: NDArray[np.int64], similarities: NDArray[np.float32]) -> Neighbours:

@@ -197,7 +197,7 @@ class _Trainer:
         codes: NDArray[np.int64],
         graph: GraphSettings,
         settings: TrainingSettings,
-        seeds: NDArray[np.uint32],
+        seeds: NDArray[np.unsignedinteger[Any]],
     ) -> None:
         self.inputs, self.codes, self.graph, self.settings = inputs, codes, graph, settings
         self.n_known = int(codes.max(initial=-1)) + 1
@@ -256,11 +256,16 @@ class _Trainer:
         clustered = np.ones(len(features), dtype=bool)
         if self.settings.cluster_on == "unlabelled" and (self.codes < 0).any():
             clustered = self.codes < 0
-        n_searched = min(max(self.graph.n_neighbors, _MIN_SEARCHED), int(clustered.sum()) - 1)
-        neighbours = find_neighbours(features[clustered], max(n_searched, self.graph.n_neighbors))
+        n_clustered = int(clustered.sum())
+        if n_clustered == 1:  # one unlabelled row, clustered alone: nothing to compare it with
+            clustered[:], n_clustered = True, len(features)
+        n_neighbors = min(self.graph.n_neighbors, n_clustered - 1)
+        neighbours = find_neighbours(
+            features[clustered], min(max(n_neighbors, _MIN_SEARCHED), n_clustered - 1)
+        )
         clustering = cluster_neighbours(
             features[clustered],
-            neighbours.nearest(self.graph.n_neighbors),
+            neighbours.nearest(n_neighbors),
             similarity_threshold=self.graph.similarity_threshold,
             resolution=self.graph.resolution,
             seed=self.infomap_seed,
@@ -360,7 +365,7 @@ class _Trainer:
         """Point the optimiser at the student's memory; rows that go on keep their momentum."""
         group = self.optimiser.param_groups[-1]
         old, new = group["params"][0], self.student.memory
-        if old is new:
+        if old is new and (origin == np.arange(len(origin))).all():
             return
         state = self.optimiser.state.pop(old, {})
         group["params"] = [new]
@@ -379,13 +384,15 @@ class _Trainer:
         terms = self.losses(indices, teacher_temperature)
         self.optimiser.zero_grad(set_to_none=True)
         terms.total.backward()
-        if self.settings.potential_prototypes == "frozen" and self.student.memory.grad is not None:
-            self.student.memory.grad[~self.student.is_active] = 0.0
         # Few classes in a batch can make the supervised contrastive term steep: one such step must not
         # throw every row onto one point.
         for group in self.optimiser.param_groups:
             nn.utils.clip_grad_norm_(group["params"], _MAX_GRADIENT)
+        before = self.student.memory.detach().clone()
         self.optimiser.step()
+        if self.settings.potential_prototypes == "frozen":  # momentum would move them without a gradient
+            potential = ~self.student.is_active
+            self.student.memory.data[potential] = before[potential]
         self.step += 1
         if self.teacher is not None and self.settings.teacher == "ema":
             low, high = self.settings.teacher_momentum
@@ -395,7 +402,7 @@ class _Trainer:
         return LossTerms(*(term.detach() for term in terms))
 
     def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
-        """Return every loss term of one batch; a term of weight 0 is not computed."""
+        """Return every loss term of one batch; a pair of terms whose weights are 0 is not computed."""
         weights, codes = self.settings.weights, self.code_tensor[indices]
         both = torch.cat(self.views.take(indices))
         features = self.student.encoder(both)

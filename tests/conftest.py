@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+# Before infomap: imported after it, faiss makes infomap crash the interpreter (both are SWIG modules that
+# share one type table). test_clustering.py tests that in a process of its own.
+import faiss  # noqa: F401
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,5 +1,8 @@
 """Neighbour graphs and their communities."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -168,3 +171,15 @@ def test_mean_directions_are_unit_means_of_groups():
 
 def test_communities_of_one_size_are_numbered_by_their_first_row():
     assert _largest_first(np.array([7, 3, 7, 3, 9, 9, 9])).tolist() == [1, 2, 1, 2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("order", ["cluster, import, cluster", "import, cluster, cluster"])
+def test_faiss_may_be_imported_before_or_after_communities_were_found(order):
+    cluster = (
+        "from pnp_gcd.clustering import cluster_features; import numpy as np;"
+        "rows = np.random.default_rng(0).normal(size=(60, 4)).astype('f4');"
+        "cluster_features(rows / np.linalg.norm(rows, axis=1, keepdims=True), n_neighbors=5)"
+    )
+    steps = [cluster if step == "cluster" else "import faiss" for step in order.split(", ")]
+    ran = subprocess.run([sys.executable, "-c", "\n".join(steps)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-500:]

@@ -448,7 +448,6 @@ def test_rows_with_precomputed_views_are_fitted_and_predicted(world, with_views,
     assert model.transform(with_views).shape == (len(with_views), model.prototypes_.shape[1])
 
 
-# BUG: n_features_in_ is the number of views; the three tests below follow from it.
 def test_with_views_the_features_are_the_last_axis(fitted_on_views):
     assert fitted_on_views.n_features_in_ == 8
 
@@ -533,7 +532,6 @@ def narrow(many_known, by_default):
     return many_known.X, by_default
 
 
-# BUG: false for rows of about 20 columns and more, where OpenBLAS rounds a row by its place in the block.
 @pytest.mark.parametrize("rows", ["narrow", "wide"])
 @pytest.mark.parametrize("method", ["predict", "transform", "predict_proba", "novelty_score"])
 def test_answers_follow_a_permutation_of_the_rows_exactly(request, rows, method):
@@ -668,12 +666,12 @@ def test_rows_that_are_not_finite_are_refused(world, fitted, bad, where):
 
 
 def test_a_pool_of_another_width_is_refused(world):
-    with pytest.raises(ValueError, match="X_unlabelled.*5 features"):
+    with pytest.raises(ValueError, match=r"X_unlabelled.*5 features"):
         quick().fit(*world.labelled, world.rest[:, :5])
 
 
 def test_rows_to_predict_of_another_width_are_refused(fitted, world):
-    with pytest.raises(ValueError, match="X has 5 features.*8 features"):
+    with pytest.raises(ValueError, match=r"X has 5 features.*8 features"):
         fitted.predict(world.X[:, :5])
 
 
@@ -683,7 +681,6 @@ def test_a_pool_of_zero_rows_is_refused(world, empty):
         quick().fit(*world.labelled, empty)
 
 
-# BUG: IndexError from `shape[0]` of a 0-d array.
 def test_a_pool_that_is_a_number_is_refused_with_a_value_error(world):
     with pytest.raises(ValueError, match="X_unlabelled"):
         quick().fit(*world.labelled, np.array(5.0))
@@ -743,7 +740,7 @@ def test_a_threshold_that_leaves_no_pair_is_an_empty_graph_error(world, n_neighb
 @pytest.mark.parametrize("where", ["X", "X_unlabelled"])
 def test_sparse_rows_are_refused(world, where):
     X, y = world.labelled
-    with pytest.raises(TypeError, match="[Ss]parse"):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
         quick().fit(*((csr_array(X), y) if where == "X" else (X, y, csr_array(world.rest))))
 
 
@@ -812,7 +809,6 @@ def test_what_has_to_be_a_pair_is_refused_otherwise(world, name, value):
         quick(**{name: value}).fit(*world.labelled, world.rest)
 
 
-# BUG: refused later, by a message that does not name the parameter.
 @pytest.mark.parametrize(
     ("name", "value"), [("teacher_momentum", (0.7, 1.5)), ("projection_width", (32.5, 8))]
 )

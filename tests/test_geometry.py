@@ -177,3 +177,11 @@ def test_apply_to_coordinates_is_apply_after_the_reduction():
     )
     views = np.stack([rows[:10], rows[10:20]], axis=1)
     np.testing.assert_allclose(geometry.apply(views)[:, 1], geometry.apply(rows[10:20]), atol=1e-6)
+
+
+def test_a_row_is_mapped_to_the_same_bits_wherever_it_stands():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 48)).astype(np.float32)
+    geometry = fit_geometry(reduce_rows(rows), np.full(len(rows), -1), whitening="soft-total")
+    order = rng.permutation(len(rows))
+    np.testing.assert_array_equal(geometry.apply(rows[order]), geometry.apply(rows)[order])

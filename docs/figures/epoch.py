@@ -62,7 +62,9 @@ def draw_arrow(axes, start, end, text=None, *, offset=(0.0, 0.0), bend=0.0, is_d
     )
     if text:
         x, y = (start[0] + end[0]) / 2 + offset[0], (start[1] + end[1]) / 2 + offset[1]
-        axes.text(x, y, text, ha="center", va="center", fontsize=9, color=INK, style="italic", linespacing=1.3)
+        axes.text(
+            x, y, text, ha="center", va="center", fontsize=9, color=INK, style="italic", linespacing=1.3
+        )
 
 
 def draw_epoch(axes):
@@ -80,9 +82,7 @@ def draw_epoch(axes):
 
     memory = (12.7, 5.3)
     draw_arrow(axes, (12.7, 7.37), (12.7, 5.98), "each class keeps\nits row of old", offset=(-1.15, 0.05))
-    draw_box(
-        axes, memory, (2.45, 1.35), "prototype memory\nclusters found +\npotential prototypes", "probe"
-    )
+    draw_box(axes, memory, (2.45, 1.35), "prototype memory\nclusters found +\npotential prototypes", "probe")
 
     axes.text(0.1, 6.15, "Train: once a batch", fontsize=12, weight="bold", color=INK)
     draw_box(axes, (1.3, 3.35), (2.3, 1.5), "batch, half labelled\ntwo noisy views\nof each row", "rows")
@@ -109,7 +109,16 @@ def draw_epoch(axes):
     # The step goes back to the student, under everything.
     axes.plot([12.7, 12.7, 4.7], [2.45, 0.3, 0.3], color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
     draw_arrow(axes, (4.7, 0.3), (4.7, 2.45), is_dashed=True)
-    axes.text(9.0, 0.06, "moves the student and the head", ha="center", va="center", fontsize=9, style="italic", color=INK)
+    axes.text(
+        9.0,
+        0.06,
+        "moves the student and the head",
+        ha="center",
+        va="center",
+        fontsize=9,
+        style="italic",
+        color=INK,
+    )
 
 
 def main():
