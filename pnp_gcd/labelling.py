@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.clustering import mean_directions
+from pnp_gcd.clustering import Clustering, mean_directions
 from pnp_gcd.merging import count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
 
@@ -23,7 +23,11 @@ __all__ = [
     "label_groups",
     "name_groups",
     "score_classes",
+    "vote_for_communities",
 ]
+
+# Part of a community's own rows that the distance gate would turn away.
+_FARTHEST_PART = 0.05
 
 
 class Grouping(NamedTuple):
@@ -85,6 +89,25 @@ def classify_rows(
     return out
 
 
+def vote_for_communities(
+    features: NDArray[np.float32], clustering: Clustering, members: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """Return the nearest community of each row of ``features``, −1 where even that one is too far.
+
+    The distance gate: a row has to be as near to the centroid as all but the farthest twentieth of
+    the community's own ``members`` are. A known class that the pool does not hold then claims no
+    community.
+    """
+    own = np.einsum("ij,ij->i", members, clustering.centroids[clustering.labels])
+    gate = np.array(
+        [np.quantile(own[clustering.labels == i], _FARTHEST_PART) for i in range(clustering.n_communities)]
+    )
+    cosines = features @ clustering.centroids.T
+    nearest = cosines.argmax(axis=1)
+    is_near = cosines[np.arange(len(features)), nearest] >= gate[nearest]
+    return np.where(is_near, nearest, -1)
+
+
 def group_communities(
     codes: NDArray[np.int64],
     homes: NDArray[np.int64],
@@ -103,9 +126,9 @@ def group_communities(
     codes : ndarray of shape (n,)
         Known-class codes, −1 for unlabelled rows.
     homes : ndarray of shape (n,)
-        Community of each row.
+        Community of each row, −1 for a row that belongs to none.
     clustered : ndarray of shape (n,), bool
-        Rows that were clustered; others voted for the nearest community.
+        Rows that were clustered; others voted for a near community, or for none.
     neighbours : Neighbours
         Of the clustered rows.
     n_known : int
@@ -117,8 +140,9 @@ def group_communities(
         If given, merging goes on, past ``cut``, until no more classes than this are left.
     """
     n_communities = int(homes.max()) + 1
-    sizes = np.bincount(homes, minlength=n_communities)
-    ownership = own_communities(codes, homes, n_known, n_communities)
+    at_home = homes >= 0
+    sizes = np.bincount(homes[at_home], minlength=n_communities)
+    ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities)
     path = find_merges(count_links(neighbours, homes[clustered], n_communities), sizes, ownership)
     n_merges = path.merges_above(cut)
     if n_clusters is not None:
@@ -174,7 +198,7 @@ def name_groups(
     owned = owner >= 0
     named[group[owned]] = owner[owned]
     named[new] = n_known + np.arange(len(new))
-    return Grouping(named[group][homes], n_known + len(new))
+    return Grouping(np.where(homes >= 0, named[group][homes], -1), n_known + len(new))
 
 
 def label_groups(
@@ -193,7 +217,7 @@ def label_groups(
     dropped, unless ``n_clusters`` asks for an exact number; the rest are numbered by size.
     """
     rows = np.where(codes >= 0, codes, grouping.rows)
-    in_class = rows >= 0
+    in_class = (rows >= 0) & (homes >= 0)
     labelled = codes >= 0
     speaks = labelled | (rows >= n_known)
     means = mean_directions(features[speaks], rows[speaks], grouping.n_classes)

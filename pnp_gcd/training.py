@@ -24,7 +24,14 @@ from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
 from pnp_gcd.encoding import encode_rows
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
-from pnp_gcd.labelling import Grouping, Labelling, classify_rows, group_communities, label_groups
+from pnp_gcd.labelling import (
+    Grouping,
+    Labelling,
+    classify_rows,
+    group_communities,
+    label_groups,
+    vote_for_communities,
+)
 from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.objectives import LossTerms, LossWeights
 from pnp_gcd.prober import (
@@ -272,7 +279,8 @@ class _Trainer:
         )
         homes = np.empty(len(features), dtype=np.int64)
         homes[clustered] = clustering.labels
-        homes[~clustered] = (features[~clustered] @ clustering.centroids.T).argmax(axis=1)
+        if not clustered.all():
+            homes[~clustered] = vote_for_communities(features[~clustered], clustering, features[clustered])
         grouping = group_communities(
             self.codes,
             homes,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from pnp_gcd.clustering import Clustering, mean_directions
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.labelling import (
     Grouping,
@@ -14,6 +15,7 @@ from pnp_gcd.labelling import (
     label_groups,
     name_groups,
     score_classes,
+    vote_for_communities,
 )
 from pnp_gcd.neighbours import find_neighbours
 
@@ -176,3 +178,11 @@ def test_known_classes_keep_their_codes_whatever_their_size():
     codes = np.where(np.arange(65) % 2 == 0, np.where(homes < 2, homes, -1), -1)
     found = label_groups(features, codes, Grouping(homes, 3), homes, n_known=2)
     np.testing.assert_array_equal(classify_rows(features, found, 0.1), homes)
+
+
+def test_rows_far_from_every_community_vote_for_none():
+    members = unit_rows(np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.1, 1.0, 0.0]]))
+    labels = np.array([0, 0, 1, 1])
+    clustering = Clustering(labels, mean_directions(members, labels), np.zeros(4, dtype=bool))
+    asking = unit_rows(np.array([[1.0, 0.05, 0.0], [0.05, 1.0, 0.0], [0.3, 0.0, 1.0]]))
+    assert vote_for_communities(asking, clustering, members).tolist() == [0, 1, -1]
