@@ -22,14 +22,12 @@ from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import Geometry, Reduction, Whitening, fit_geometry
 from pnp_gcd.labelling import Grouping, name_groups
 from pnp_gcd.matching import count_overlap
-from pnp_gcd.merging import MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.merging import LINK_NEIGHBOURS, MergePath, Ownership, count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 
 __all__ = ["Calibration", "GraphSettings", "calibrate", "default_neighbours", "smallest_class"]
 
 _NEIGHBOUR_GRID = (5, 8, 14, 24, 40, 64)
-# Edges per row needed beyond the largest grid value: none; at least this many for merging.
-_MIN_SEARCHED = 20
 # Neighbours at which communities are small and pure.
 _FINE_NEIGHBOURS = 8
 # Classes to hide in all, one after another, before a score is trusted; and rounds at most.
@@ -39,8 +37,6 @@ _MAX_ROUNDS = 3
 _N_CUTS = 24
 # Part of all edges that a candidate threshold cuts.
 _THRESHOLD_QUANTILES = (0.1, 0.25)
-# Scores this close are equal: it is about a row in a hundred.
-_NEAR_TIE = 0.01
 # A more complicated setting has to score better by this much.
 _MARGIN = 0.01
 
@@ -244,15 +240,17 @@ class _Search:
         return row
 
     def _best_cut(self, trials: list[_Trial], min_size: int) -> dict[str, Any]:
-        """Return the lowest merge cut that scores, over all hidings, as well as the best.
+        """Return the lowest merge cut that scores, over all hidings, within a standard error of the best.
 
-        Splitting a class that has no label costs nothing in the score, so that near-ties are
-        decided for fewer classes.
+        Splitting a class that has no label costs nothing in the score, so that what the labelled
+        rows cannot tell apart is decided for fewer classes.
         """
         cuts = _candidate_cuts(trials[0].path) if self.merge_cut is None else [self.merge_cut]
         results = np.mean([[self._judge(trial, cut, min_size) for cut in cuts] for trial in trials], axis=0)
         scores = results[:, :2].mean(axis=1)
-        chosen = int(np.flatnonzero(scores >= scores.max() - _NEAR_TIE)[-1])
+        n_held = int((self.codes >= 0).sum())
+        doubt = float(np.sqrt(scores.max() * (1 - scores.max()) / n_held))  # one standard error
+        chosen = int(np.flatnonzero(scores >= scores.max() - doubt)[-1])
         known, novel, n_classes = (float(v) for v in results[chosen])
         return {
             "merge_cut": cuts[chosen],
@@ -300,7 +298,7 @@ class _Search:
         if key not in self._known_features:
             geometry = fit_geometry(self.reduction, self.hidings[which].visible, whitening=whitening)
             features = geometry.apply_to_coordinates(self.reduction.coordinates)
-            widest = min(max(*self.grid, _MIN_SEARCHED), len(features) - 1)
+            widest = min(max(*self.grid, LINK_NEIGHBOURS), len(features) - 1)
             self._known_features[key] = (features, find_neighbours(features, widest))
         return self._known_features[key]
 
@@ -375,11 +373,15 @@ def _found_again(
     their classes, account for.
     """
     n_true, n_found = hiding.n_visible + hiding.n_hidden, grouping.n_classes
-    expected = count_overlap(hiding.everyone, grouping.rows, n_true, n_found).T / labelled_share[:, None]
-    sizes = np.bincount(grouping.rows[grouping.rows >= 0], minlength=n_found)
-    precision = expected / np.maximum(np.maximum(sizes, expected.sum(axis=0)), 1e-9)
-    held = count_overlap(hiding.held, grouping.rows, n_true, n_found).T
+    n_all = np.bincount(hiding.everyone[hiding.everyone >= 0], minlength=n_true)
     rows = np.bincount(hiding.held[hiding.held >= 0], minlength=n_true)
+    # Rows that were shown, to the geometry and as evidence, have no part in the score.
+    not_shown = np.maximum(n_all / labelled_share - (n_all - rows), rows)
+    held = count_overlap(hiding.held, grouping.rows, n_true, n_found).T
+    expected = held * (not_shown / np.maximum(rows, 1))[:, None]
+    counted = grouping.rows[(grouping.rows >= 0) & (hiding.visible < 0)]
+    sizes = np.bincount(counted, minlength=n_found)
+    precision = expected / np.maximum(np.maximum(sizes, expected.sum(axis=0)), 1e-9)
     measure = precision * held / np.maximum(rows, 1)[:, None]
     shown = np.arange(hiding.n_visible)
     known = np.average(measure[shown, shown], weights=rows[shown] + 1e-9)

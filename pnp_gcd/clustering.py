@@ -11,12 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 
-__all__ = ["Clustering", "NeighbourGraph", "build_graph", "cluster_features", "cluster_neighbours"]
+__all__ = [
+    "Clustering",
+    "NeighbourGraph",
+    "build_graph",
+    "cluster_features",
+    "cluster_neighbours",
+    "mean_directions",
+]
 
 
 class NeighbourGraph(NamedTuple):
@@ -134,9 +142,14 @@ def mean_directions(
 ) -> NDArray[np.float32]:
     """Return the unit-length mean row of each group 0 … K−1 (shape (K, d))."""
     n_groups = int(labels.max(initial=-1)) + 1 if n_groups is None else n_groups
-    totals = np.zeros((n_groups, features.shape[1]), dtype=np.float64)
-    np.add.at(totals, labels, features)
-    return unit_rows(totals)
+    return unit_rows(_group_sums(features, labels, n_groups))
+
+
+def _group_sums(rows: NDArray[np.floating], labels: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+    """Return the sum of the rows of each group (shape (K, d)), by one sparse product."""
+    ones = np.ones(len(labels))
+    membership = sparse.csr_array((ones, (labels, np.arange(len(labels)))), shape=(n_groups, len(labels)))
+    return np.asarray(membership @ rows, dtype=np.float64)
 
 
 def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray[np.int64]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PNPDiscoverer"]
 
+# Kept as they come: large offsets (timestamps, ids) survive only in double precision.
+_FLOATS = (np.float64, np.float32)
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -68,7 +71,8 @@ class PNPDiscoverer(
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Number of classes, known ones included. ``None`` estimates it.
+        Number of classes, known ones included. ``None`` estimates it. Without unlabelled rows
+        there is nothing to discover: exactly the known classes come back.
     n_neighbors : int or "auto", default="auto"
         Edges kept per row in the neighbour graph, never counting the row itself (k). "auto"
         takes the number that best finds hidden known classes again.
@@ -356,16 +360,16 @@ class PNPDiscoverer(
         self._store(found, encoded, codes)
         return self
 
-    def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.float32]:
+    def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.floating]:
         """Return X as finite float32 rows; the first X read sets the features, later ones must fit.
 
         scikit-learn takes the second axis for the features; of precomputed views it is the third.
         """
+        least = 2 if is_first else 1
         if _count_axes(X) < 3:
-            return validate_data(
-                self, X, dtype=np.float32, reset=is_first, ensure_min_samples=2 if is_first else 1
-            )
-        rows = check_array(X, dtype=np.float32, allow_nd=True, ensure_min_samples=2 if is_first else 1)
+            rows = validate_data(self, X, dtype=list(_FLOATS), reset=is_first, ensure_min_samples=least)
+            return np.ascontiguousarray(rows)  # data frames come column by column, which rounds differently
+        rows = check_array(X, dtype=list(_FLOATS), allow_nd=True, ensure_min_samples=least)
         if rows.ndim > 3 or rows.shape[1] < 2:
             raise ValueError(
                 f"{name} has shape {rows.shape}. Pass (rows, features), or (rows, views, features) "
@@ -394,7 +398,7 @@ class PNPDiscoverer(
             )
         return encoded
 
-    def _check_pool(self, X_unlabelled: Any, rows: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    def _check_pool(self, X_unlabelled: Any, rows: NDArray[np.floating]) -> NDArray[np.floating] | None:
         X_unlabelled = unwrap_pool(X_unlabelled)
         if X_unlabelled is None:
             return None

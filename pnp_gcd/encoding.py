@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pnp_gcd.geometry import unit_rows
+
 __all__ = ["encode_rows", "map_in_blocks"]
 
 _Number = TypeVar("_Number", bound=np.floating)
@@ -42,8 +44,7 @@ def encode_rows(encoder: nn.Module, rows: NDArray[np.float32]) -> NDArray[np.flo
     Rows with several views, (n, v, d), are represented by their mean view.
     """
     if rows.ndim == 3:
-        rows = rows.mean(axis=1)
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        rows = unit_rows(rows.mean(axis=1))
     was_training = encoder.training
     encoder.eval()
     with torch.inference_mode():

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 __all__ = ["Geometry", "Reduction", "Whitening", "fit_geometry", "reduce_rows", "unit_rows"]
 
@@ -92,7 +92,7 @@ class Reduction(NamedTuple):
     ----------
     centre : ndarray of shape (d,)
     axes : ndarray of shape (d, p)
-        Orthonormal, largest variance first.
+        Orthogonal, largest variance first, all of one length that makes the largest variance 1.
     variances : ndarray of shape (p,)
     coordinates : ndarray of shape (n, p), float32
     """
@@ -107,9 +107,10 @@ def reduce_rows(rows: NDArray[np.floating], *, n_components: int | None = 256) -
     """Centre rows (n, d) and turn them to their first ``n_components`` principal directions."""
     centre = rows.mean(axis=0, dtype=np.float64)
     variances, axes = _principal_axes(rows, centre, n_components)
-    centred = (np.asarray(rows, dtype=np.float64) - centre).astype(np.float32)
-    narrow = axes.astype(np.float32)
-    return Reduction(centre, narrow, variances, centred @ narrow)
+    scale = float(np.sqrt(variances[0])) or 1.0  # so that single precision holds what follows
+    scaled = (axes / scale).astype(np.float32)
+    coordinates = (np.asarray(rows, dtype=np.float64) - centre) @ scaled.astype(np.float64)
+    return Reduction(centre, scaled, variances / scale**2, coordinates.astype(np.float32))
 
 
 def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: Whitening = None) -> Geometry:
@@ -160,7 +161,7 @@ def _principal_axes(
 
         _, singular, components = randomized_svd(centred, min(keep, 512), random_state=0)
         variances, axes = singular**2 / n_rows, components.T
-    carries = variances > max(variances[0], 0.0) * 1e-9
+    carries = variances > max(variances[0], 0.0) * 1e-13
     keep = max(1, min(keep, int(carries.sum())))
     return np.maximum(variances[:keep], 0.0), axes[:, :keep]
 
@@ -169,9 +170,9 @@ def _class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> ND
     """Return each row minus its class mean, scaled so that small classes are not under-counted."""
     counts = np.bincount(codes)
     rows = np.asarray(rows, dtype=np.float64)
-    totals = np.zeros((len(counts), rows.shape[1]))
-    np.add.at(totals, codes, rows)
-    residuals = rows - (totals / np.maximum(counts, 1)[:, None])[codes]
+    ones = np.ones(len(codes))
+    membership = sparse.csr_array((ones, (codes, np.arange(len(codes)))), shape=(len(counts), len(codes)))
+    residuals = rows - ((membership @ rows) / np.maximum(counts, 1)[:, None])[codes]
     unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
     out: NDArray[np.float64] = residuals * unbiased[codes][:, None]
     return out[counts[codes] > 1]

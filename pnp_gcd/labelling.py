@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd.clustering import Clustering, mean_directions
-from pnp_gcd.merging import count_links, find_merges, own_communities
+from pnp_gcd.merging import MergePath, count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "vote_for_communities",
 ]
 
+# Rows scored at once; bounds memory.
+_BLOCK_ROWS = 4096
 # Part of a community's own rows that the distance gate would turn away.
 _FARTHEST_PART = 0.05
 
@@ -74,10 +76,11 @@ def score_classes(
     # Double precision, so that a row's scores do not depend on its place among the rows.
     logits = features.astype(np.float64) @ labelling.prototypes.T.astype(np.float64) / temperature
     top = logits.max(axis=1, keepdims=True)
-    membership = np.zeros((len(labelling.classes), labelling.n_classes))
-    membership[np.arange(len(labelling.classes)), labelling.classes] = 1.0
+    order = np.argsort(labelling.classes, kind="stable")  # every class has a prototype
+    starts = np.searchsorted(labelling.classes[order], np.arange(labelling.n_classes))
+    sums = np.add.reduceat(np.exp(logits - top)[:, order], starts, axis=1)
     # 1e-300 keeps a class that is infinitely far away finite.
-    out: NDArray[np.float64] = np.log(np.exp(logits - top) @ membership + 1e-300) + top
+    out: NDArray[np.float64] = np.log(sums + 1e-300) + top
     return out
 
 
@@ -85,8 +88,11 @@ def classify_rows(
     features: NDArray[np.float32], labelling: Labelling, temperature: float
 ) -> NDArray[np.int64]:
     """Return the most probable class of each row."""
-    out: NDArray[np.int64] = score_classes(features, labelling, temperature).argmax(axis=1)
-    return out
+    found = np.empty(len(features), dtype=np.int64)
+    for start in range(0, len(features), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        found[block] = score_classes(features[block], labelling, temperature).argmax(axis=1)
+    return found
 
 
 def vote_for_communities(
@@ -118,6 +124,7 @@ def group_communities(
     cut: float,
     min_size: int = 2,
     n_clusters: int | None = None,
+    at_most: int | None = None,
 ) -> Grouping:
     """Merge communities into classes and tell known from new.
 
@@ -137,7 +144,10 @@ def group_communities(
     min_size : int
         Smaller groups without an owner are no class.
     n_clusters : int or None
-        If given, merging goes on, past ``cut``, until no more classes than this are left.
+        If given, merging stops earlier or later than ``cut`` says, to come as near as it can to
+        this number of classes, and no more than this are kept.
+    at_most : int or None
+        If given and ``cut`` would leave more classes than this, merging goes on.
     """
     n_communities = int(homes.max()) + 1
     at_home = homes >= 0
@@ -146,28 +156,46 @@ def group_communities(
     path = find_merges(count_links(neighbours, homes[clustered], n_communities), sizes, ownership)
     n_merges = path.merges_above(cut)
     if n_clusters is not None:
-        allowed = n_clusters - n_known
-        while n_merges < len(path.kept):
-            if len(_new_groups(path.groups_after(n_merges), sizes, ownership.owner, min_size)) <= allowed:
-                break
-            n_merges += 1
+        n_merges = _merges_for(path, n_merges, sizes, ownership.owner, min_size, n_clusters - n_known)
+    elif at_most is not None:
+        enough = _merges_for(path, n_merges, sizes, ownership.owner, min_size, at_most - n_known)
+        n_merges = max(n_merges, enough)
     group = path.groups_after(n_merges)
     if not n_known and not len(_new_groups(group, sizes, ownership.owner, min_size)):
         min_size = 1  # without known classes something has to be a class
-    if n_clusters is not None:
-        min_size = _size_of_last(group, sizes, ownership.owner, min_size, n_clusters - n_known)
-    return name_groups(group, homes, sizes, ownership.owner, n_known=n_known, min_size=min_size)
+    max_new = None if n_clusters is None else n_clusters - n_known
+    return name_groups(
+        group, homes, sizes, ownership.owner, n_known=n_known, min_size=min_size, max_new=max_new
+    )
 
 
-def _size_of_last(
-    group: NDArray[np.int64], sizes: NDArray[np.int64], owner: NDArray[np.int64], min_size: int, n_new: int
+def _merges_for(
+    path: MergePath,
+    n_merges: int,
+    sizes: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    min_size: int,
+    n_new: int,
 ) -> int:
-    """Return the smallest size that leaves at most ``n_new`` new groups, where merging could not."""
-    total = np.bincount(group, weights=sizes, minlength=len(group)).astype(int)
-    new = _new_groups(group, sizes, owner, min_size)
-    if len(new) <= n_new:
-        return min_size
-    return int(total[new[n_new]]) + 1
+    """Return the merges, nearest to ``n_merges``, that leave ``n_new`` new classes; else the best count.
+
+    Merges that the labels ask for are never undone.
+    """
+    total, is_owned = sizes.astype(np.int64), owner >= 0
+    alive = np.ones(len(sizes), dtype=bool)
+    count = int((~is_owned & (total >= min_size)).sum())
+    counts = [count]
+    for kept, dropped in zip(path.kept, path.dropped, strict=True):
+        before = [alive[i] and not is_owned[i] and total[i] >= min_size for i in (kept, dropped)]
+        total[kept] += total[dropped]
+        is_owned[kept] |= is_owned[dropped]
+        alive[dropped] = False
+        count += int(not is_owned[kept] and total[kept] >= min_size) - int(sum(before))
+        counts.append(count)
+    n_forced = int(np.isinf(path.strength).sum())
+    gap = np.abs(np.array(counts[n_forced:]) - n_new)
+    nearest = np.flatnonzero(gap == gap.min()) + n_forced
+    return int(nearest[np.abs(nearest - n_merges).argmin()])
 
 
 def _new_groups(
@@ -191,9 +219,13 @@ def name_groups(
     *,
     n_known: int,
     min_size: int,
+    max_new: int | None = None,
 ) -> Grouping:
-    """Give groups numbers: a known class its code, new ones from ``n_known`` on."""
-    new = _new_groups(group, sizes, owner, min_size)
+    """Give groups numbers: a known class its code, new ones from ``n_known`` on, the largest first.
+
+    ``max_new`` keeps no more new ones than that.
+    """
+    new = _new_groups(group, sizes, owner, min_size)[:max_new]
     named = np.full(len(group), -1, dtype=np.int64)
     owned = owner >= 0
     named[group[owned]] = owner[owned]

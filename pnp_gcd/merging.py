@@ -17,10 +17,10 @@ from scipy.stats import binom
 from pnp_gcd.matching import count_overlap, match_by_overlap
 from pnp_gcd.neighbours import Neighbours
 
-__all__ = ["MergePath", "Ownership", "count_links", "find_merges", "own_communities"]
+__all__ = ["LINK_NEIGHBOURS", "MergePath", "Ownership", "count_links", "find_merges", "own_communities"]
 
 # Edges of a row that count as links between communities.
-_LINK_NEIGHBOURS = 20
+LINK_NEIGHBOURS = 20
 # A community is a known class's if its labelled share is at least this part of the usual one.
 _SHARE_GATE = 1 / 3
 # A community is surely new if a known class would show so few labels less often than this.
@@ -73,8 +73,9 @@ class MergePath(NamedTuple):
     def groups_after(self, n_merges: int) -> NDArray[np.int64]:
         """Return the group of each community after the first ``n_merges`` merges."""
         group = np.arange(self.n_communities)
-        for kept, dropped in zip(self.kept[:n_merges], self.dropped[:n_merges], strict=True):
-            group[group == dropped] = kept
+        # Backwards, the community that takes over already points to where it ends up itself.
+        for kept, dropped in zip(self.kept[:n_merges][::-1], self.dropped[:n_merges][::-1], strict=True):
+            group[dropped] = group[kept]
         return group
 
 
@@ -84,7 +85,7 @@ def own_communities(
     """Read the labelled rows: which communities belong to known classes, which to none.
 
     Each known class is matched with one community by its labelled rows (Hungarian). The
-    labelled share in those tells what share to expect of a known class; a community with
+    labelled share there tells what share to expect of the class; a further community with
     about that share belongs to the class most of its labels name.
 
     Parameters
@@ -101,17 +102,32 @@ def own_communities(
         return Ownership(np.full(n_communities, -1, dtype=np.int64), np.ones(n_communities, dtype=bool))
     sizes = np.bincount(homes, minlength=n_communities)
     n_labels = evidence.sum(axis=1)
-    usual_share = n_labels[matched >= 0].sum() / max(sizes[matched >= 0].sum(), 1)
-    owner = evidence.argmax(axis=1)
-    owner[n_labels < _SHARE_GATE * usual_share * sizes] = -1
+    share = _expected_share(evidence, matched, sizes)
+    owner = np.where(matched >= 0, matched, evidence.argmax(axis=1))
+    owner[n_labels < _SHARE_GATE * share[owner] * sizes] = -1
     owner[n_labels == 0] = -1
-    is_new = (owner < 0) & (binom.cdf(n_labels, sizes, usual_share) < _SURELY_NEW)
+    # The most sparsely labelled class decides what could still be a known one.
+    is_new = (owner < 0) & (binom.cdf(n_labels, sizes, share.min()) < _SURELY_NEW)
     return Ownership(owner.astype(np.int64), is_new)
+
+
+def _expected_share(
+    evidence: NDArray[np.int64], matched: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return which part of its rows each known class shows labelled in the community it was matched with.
+
+    No more than the share of all matched communities together: a small one may be labelled by luck.
+    """
+    at = np.flatnonzero(matched >= 0)
+    together = evidence[at].sum() / max(sizes[at].sum(), 1)
+    share = np.full(evidence.shape[1], together)
+    share[matched[at]] = np.minimum(evidence[at, matched[at]] / np.maximum(sizes[at], 1), together)
+    return share
 
 
 def count_links(neighbours: Neighbours, homes: NDArray[np.int64], n_communities: int) -> NDArray[np.float64]:
     """Return a symmetric (K, K) count of neighbour edges between communities."""
-    targets = neighbours.nearest(_LINK_NEIGHBOURS).indices
+    targets = neighbours.nearest(LINK_NEIGHBOURS).indices
     sources = np.repeat(homes, targets.shape[1])
     cells = sources * n_communities + homes[targets.ravel()]
     links = np.bincount(cells, minlength=n_communities**2).reshape(n_communities, n_communities)
@@ -126,8 +142,10 @@ def find_merges(
     Communities of different known classes never meet, nor does a surely new one meet a known
     class. Ends when ``n_left`` groups are left or no pair may merge.
     """
-    state = _Groups(links.copy(), sizes.astype(np.float64), *ownership)
-    kept, dropped, strength = [], [], []
+    links, totals = links.copy(), sizes.astype(np.float64)
+    kept, dropped = _join_owned(links, totals, ownership.owner)
+    strength = [np.inf] * len(kept)
+    state = _Groups(links, totals, *ownership, np.array(dropped, dtype=np.int64))
     while state.n_left > n_left:
         into, gone, how_strong = state.best_pair()
         if how_strong <= 0:
@@ -144,6 +162,24 @@ def find_merges(
     )
 
 
+def _join_owned(
+    links: NDArray[np.float64], sizes: NDArray[np.float64], owner: NDArray[np.int64]
+) -> tuple[list[int], list[int]]:
+    """Add the communities of each known class to its largest one, in place; return the merges."""
+    kept: list[int] = []
+    dropped: list[int] = []
+    for code in np.unique(owner[owner >= 0]):
+        pieces = np.flatnonzero(owner == code)
+        first = pieces[sizes[pieces].argmax()]
+        rest = pieces[pieces != first]
+        links[first] += links[rest].sum(axis=0)
+        links[:, first] += links[:, rest].sum(axis=1)
+        sizes[first] += sizes[rest].sum()
+        kept += [int(first)] * len(rest)
+        dropped += rest.tolist()
+    return kept, dropped
+
+
 class _Groups:
     """Average-link agglomeration with a cached best partner per group."""
 
@@ -153,14 +189,16 @@ class _Groups:
         sizes: NDArray[np.float64],
         owner: NDArray[np.int64],
         is_new: NDArray[np.bool_],
+        gone: NDArray[np.int64],
     ) -> None:
         self.links, self.sizes = links, np.maximum(sizes, 1.0)
         self.owner, self.is_new = owner.copy(), is_new.copy()
         self.alive = np.ones(len(sizes), dtype=bool)
+        self.alive[gone] = False
         self.partner = np.zeros(len(sizes), dtype=np.int64)
         self.best = np.full(len(sizes), -np.inf)
-        for group in range(len(sizes)):
-            self._refresh(group)
+        for group in np.flatnonzero(self.alive):
+            self._refresh(int(group))
 
     @property
     def n_left(self) -> int:
@@ -196,7 +234,6 @@ class _Groups:
         if owner >= 0:
             strength[(self.owner >= 0) & (self.owner != owner)] = -np.inf
             strength[self.is_new] = -np.inf
-            strength[self.owner == owner] = np.inf
         elif is_new:
             strength[self.owner >= 0] = -np.inf
         strength[~self.alive] = -np.inf

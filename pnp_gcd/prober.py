@@ -18,6 +18,9 @@ from pnp_gcd.matching import match_by_similarity
 
 __all__ = ["PotentialPrototypes", "Prober", "Teacher", "make_teacher", "refresh_memory", "update_teacher"]
 
+# A cluster of this cosine with one of the epoch before is that cluster.
+_SAME_CLUSTER = 0.5
+
 PotentialPrototypes = Literal["trainable", "frozen"] | None
 Teacher = Literal["ema", "epoch"] | None
 
@@ -69,9 +72,9 @@ def refresh_memory(
 ) -> NDArray[np.int64]:
     """Write cluster prototypes into the memory, and copy it to the teacher.
 
-    A cluster takes the row it had in the epoch before: centroids are matched to all rows of
-    the memory by similarity. Rows that no cluster takes are potential prototypes and keep
-    what they learnt; without potential prototypes they are dropped.
+    A cluster takes the row it had in the epoch before: centroids are matched by similarity to the
+    rows that were clusters, and those left over to potential ones. Rows that no cluster takes are
+    potential prototypes and keep what they learnt; without potential prototypes they are dropped.
 
     Parameters
     ----------
@@ -90,7 +93,12 @@ def refresh_memory(
     if len(spare):
         old = torch.cat([old, torch.from_numpy(spare)])
         origin = np.concatenate([origin, np.full(len(spare), -1)])
-    row_of = match_by_similarity(old.numpy(), centroids)
+    was_active = np.zeros(len(old), dtype=bool)
+    was_active[: len(student.is_active)] = student.is_active.numpy()
+    row_of = _match_rows(old.numpy(), was_active, centroids)
+    # A row that becomes another cluster than it was, or first becomes one, starts afresh.
+    goes_on = np.einsum("ij,ij->i", old.numpy()[row_of], centroids) >= _SAME_CLUSTER
+    origin[row_of[~(was_active[row_of] & goes_on)]] = -1
     memory = old.clone()
     memory[row_of] = torch.from_numpy(centroids)
     active = torch.zeros(len(memory), dtype=torch.bool)
@@ -102,6 +110,20 @@ def refresh_memory(
         if prober is not None:
             _write_memory(prober, memory, active)
     return origin
+
+
+def _match_rows(
+    old: NDArray[np.float32], was_active: NDArray[np.bool_], centroids: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """Return the memory row of each centroid: the cluster it was, else a potential row, else any left."""
+    row_of = np.full(len(centroids), -1, dtype=np.int64)
+    is_free = np.ones(len(old), dtype=bool)
+    for candidates, gate in ((was_active, _SAME_CLUSTER), (~was_active, -1.0), (is_free, -1.0)):
+        left, rows = np.flatnonzero(row_of < 0), np.flatnonzero(candidates & is_free)
+        found = match_by_similarity(old[rows], centroids[left], min_similarity=gate)
+        row_of[left[found >= 0]] = rows[found[found >= 0]]
+        is_free[row_of[row_of >= 0]] = False
+    return row_of
 
 
 def _write_memory(prober: Prober, memory: Tensor, active: Tensor) -> None:

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from pnp_gcd import objectives, schedules
 from pnp_gcd.calibration import Calibration, GraphSettings, calibrate, smallest_class
-from pnp_gcd.clustering import cluster_neighbours, mean_directions
+from pnp_gcd.clustering import Clustering, cluster_neighbours, mean_directions
 from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
 from pnp_gcd.encoding import encode_rows
-from pnp_gcd.exceptions import DiscoveryWarning
+from pnp_gcd.exceptions import DiscoveryWarning, EmptyGraphError
 from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
 from pnp_gcd.labelling import (
     Grouping,
@@ -32,7 +32,8 @@ from pnp_gcd.labelling import (
     label_groups,
     vote_for_communities,
 )
-from pnp_gcd.neighbours import find_neighbours
+from pnp_gcd.merging import LINK_NEIGHBOURS
+from pnp_gcd.neighbours import Neighbours, find_neighbours
 from pnp_gcd.objectives import LossTerms, LossWeights
 from pnp_gcd.prober import (
     PotentialPrototypes,
@@ -46,8 +47,6 @@ from pnp_gcd.views import BalancedBatches, FeatureViews
 
 __all__ = ["Discovery", "TrainingSettings", "discover"]
 
-# Neighbours searched at least: merging looks at more edges than a fine graph keeps.
-_MIN_SEARCHED = 20
 # Columns at which the encoder learns at the full rate.
 _FULL_RATE_WIDTH = 256
 _WEIGHT_DECAY = 5e-5
@@ -233,6 +232,9 @@ class _Trainer:
         self.optimiser = self._make_optimiser()
         self.step = 0
         self.has_warned = False
+        # Calibration judged the features before training. Training draws pieces of a class apart, so
+        # that the same cut would leave more classes: their number may not rise above the first one.
+        self.n_classes_untrained: int | None = None
 
     def _buffer_size(self, n_clusters: int) -> int:
         """Return K^t: some prototypes per known class; twice the clusters where none is known."""
@@ -258,7 +260,9 @@ class _Trainer:
         ]
         return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9)
 
-    def probe(self, features: NDArray[np.float32], n_clusters: int | None = None) -> _Probe:
+    def probe(
+        self, features: NDArray[np.float32], n_clusters: int | None = None, at_most: int | None = None
+    ) -> _Probe:
         """Cluster the rows and merge communities into classes (all rows or the unlabelled ones)."""
         clustered = np.ones(len(features), dtype=bool)
         if self.settings.cluster_on == "unlabelled" and (self.codes < 0).any():
@@ -268,15 +272,9 @@ class _Trainer:
             clustered[:], n_clustered = True, len(features)
         n_neighbors = min(self.graph.n_neighbors, n_clustered - 1)
         neighbours = find_neighbours(
-            features[clustered], min(max(n_neighbors, _MIN_SEARCHED), n_clustered - 1)
+            features[clustered], min(max(n_neighbors, LINK_NEIGHBOURS), n_clustered - 1)
         )
-        clustering = cluster_neighbours(
-            features[clustered],
-            neighbours.nearest(n_neighbors),
-            similarity_threshold=self.graph.similarity_threshold,
-            resolution=self.graph.resolution,
-            seed=self.infomap_seed,
-        )
+        clustering = self._cluster(features[clustered], neighbours.nearest(n_neighbors))
         homes = np.empty(len(features), dtype=np.int64)
         homes[clustered] = clustering.labels
         if not clustered.all():
@@ -288,17 +286,37 @@ class _Trainer:
             neighbours,
             n_known=self.n_known,
             cut=self.graph.merge_cut,
-            min_size=smallest_class(self.graph.n_neighbors),
+            min_size=smallest_class(n_neighbors),
             n_clusters=n_clusters,
+            at_most=at_most,
         )
         return _Probe(grouping, homes, clustering.n_communities)
+
+    def _cluster(self, features: NDArray[np.float32], neighbours: Neighbours) -> Clustering:
+        """Find communities; a threshold that we chose ourselves gives way where it leaves no edge."""
+        thresholds = [self.graph.similarity_threshold]
+        if self.settings.similarity_threshold is None:
+            thresholds.append(0.0)
+        for threshold in thresholds:
+            try:
+                return cluster_neighbours(
+                    features,
+                    neighbours,
+                    similarity_threshold=threshold,
+                    resolution=self.graph.resolution,
+                    seed=self.infomap_seed,
+                )
+            except EmptyGraphError:
+                if threshold == thresholds[-1]:
+                    raise
+        raise AssertionError("unreachable: the last threshold returns or raises")
 
     def label(self, features: NDArray[np.float32]) -> Labelling:
         """Return the final prototypes and classes."""
         if not (self.codes < 0).any():
             grouping = Grouping(self.codes, self.n_known)
             return label_groups(features, self.codes, grouping, self.codes, n_known=self.n_known)
-        probe = self.probe(features, self.settings.n_clusters)
+        probe = self.probe(features, self.settings.n_clusters, self.n_classes_untrained)
         return label_groups(
             features,
             self.codes,
@@ -334,8 +352,12 @@ class _Trainer:
         if (self.codes < 0).any():
             probe = self.probe(features)
             found, n_communities = probe.grouping.rows, probe.n_communities
+            if self.n_classes_untrained is None:
+                self.n_classes_untrained = probe.grouping.n_classes
         else:
             found, n_communities = self.codes, self.n_known
+        if not (found >= 0).any():  # no community is large enough to be a class
+            found = np.zeros(len(features), dtype=np.int64)
         present, dense = np.unique(found[found >= 0], return_inverse=True)
         centroids = mean_directions(features[found >= 0], dense, len(present))
         if self.n_known and len(centroids) > self._buffer_size(0):
@@ -414,7 +436,7 @@ class _Trainer:
         weights, codes = self.settings.weights, self.code_tensor[indices]
         both = torch.cat(self.views.take(indices))
         features = self.student.encoder(both)
-        none = features.new_zeros(())
+        none = features[:0].sum()  # 0, and part of the graph, so that backward() always works
         distillation = entropy = known = supervised = unsupervised = none
         if weights.distillation or weights.entropy:
             distillation, entropy = self._self_distillation(both, features, codes, teacher_temperature)

@@ -836,3 +836,47 @@ def test_verbose_writes_progress_to_standard_error_only(world, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "epoch 1/1" in captured.err
+
+
+# --- worlds that are not even ------------------------------------------------------------------------------
+
+
+def even_blobs(n_blobs, n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(n_blobs), n_rows)
+    return 12 * np.eye(8)[truth] + rng.normal(size=(len(truth), 8)), truth
+
+
+def test_a_sparsely_labelled_known_class_stays_known():
+    X, truth = even_blobs(4, 200)
+    place = np.tile(np.arange(200), 4)
+    y = np.where((truth == 0) & (place < 190), 0, np.where((truth == 1) & (place < 10), 1, -1))
+    model = PNPDiscoverer(max_iter=1, random_state=0).fit(X, y)
+    assert model.n_clusters_ == 4
+    assert (model.labels_[truth == 1] == 1).all()
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 4])
+def test_equal_classes_that_are_too_many_are_not_torn_apart(n_clusters):
+    X, truth = even_blobs(5, 30)
+    found = PNPDiscoverer(n_clusters, max_iter=0, random_state=0).fit(X).labels_
+    whole = [len(np.unique(found[truth == blob])) == 1 for blob in range(5)]
+    assert sum(whole) >= n_clusters
+    assert len(np.unique(found)) == n_clusters
+
+
+def test_a_term_that_has_nothing_to_work_on_may_be_the_only_one():
+    X, _ = even_blobs(3, 20)
+    model = PNPDiscoverer(
+        distillation_weight=0, supervised_weight=0, unsupervised_weight=0, max_iter=1, random_state=0
+    ).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.parametrize("whitening", ["auto", None])
+@pytest.mark.parametrize(("factor", "offset"), [(1e30, 0), (1e-15, 0), (1, 1e9)])
+def test_the_scale_and_the_offset_of_all_columns_do_not_matter(whitening, factor, offset):
+    X, truth = even_blobs(4, 40)
+    y = np.where((truth < 2) & (np.arange(len(truth)) % 2 == 0), truth, -1)
+    model = PNPDiscoverer(whitening=whitening, max_iter=1, random_state=0).fit(X * factor + offset, y)
+    assert adjusted_rand_score(truth, model.labels_) == 1

@@ -128,6 +128,8 @@ def test_rows_that_no_cluster_takes_keep_what_they_learnt(student, memory):
 
 def test_the_memory_grows_by_the_spare_rows_when_clusters_outnumber_it(student):
     clusters = unit(np.random.default_rng(0).normal(size=(6, 6)))
+    clusters[:4] = student.memory.detach().numpy()
+    student.is_active[:] = True
     spare = unit(np.random.default_rng(1).normal(size=(2, 6)))
     origin = refresh_memory(student, None, clusters, potential_prototypes="trainable", spare=spare)
     assert len(student.memory) == student.n_active == 6
@@ -138,7 +140,19 @@ def test_the_memory_grows_by_the_spare_rows_when_clusters_outnumber_it(student):
 
 def test_without_potential_prototypes_exactly_the_clusters_are_left(student):
     clusters = unit(np.eye(6)[[3, 1]] + 0.05)
+    student.is_active[:] = True
     origin = refresh_memory(student, None, clusters, potential_prototypes=None, spare=NO_ROWS)
     assert len(student.memory) == student.n_active == 2
     assert origin.tolist() == [1, 3]
     np.testing.assert_allclose(student.memory.detach().numpy(), clusters[[1, 0]], rtol=1e-6)
+
+
+def test_a_cluster_unlike_any_of_before_takes_a_potential_row_and_starts_afresh(student):
+    student.is_active[:2] = True
+    clusters = unit(
+        np.concatenate([student.memory.detach().numpy()[:1], -student.memory.detach().numpy()[1:2]])
+    )
+    origin = refresh_memory(student, None, clusters, potential_prototypes="trainable", spare=NO_ROWS)
+    assert origin[0] == 0
+    assert (origin == -1).sum() == 1
+    assert not student.is_active[1]
