@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-N_RUNS = 11
+N_RUNS = 5
 
 
 def seconds(statement: str) -> float:
