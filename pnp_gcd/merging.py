@@ -103,7 +103,9 @@ def own_communities(
     sizes = np.bincount(homes, minlength=n_communities)
     n_labels = evidence.sum(axis=1)
     share = _expected_share(evidence, matched, sizes)
-    owner = np.where(matched >= 0, matched, evidence.argmax(axis=1))
+    # The match decides unless most of the community's labels name another class.
+    agreed = (matched >= 0) & (2 * evidence[np.arange(n_communities), matched] >= n_labels)
+    owner = np.where(agreed, matched, evidence.argmax(axis=1))
     owner[n_labels < _SHARE_GATE * share[owner] * sizes] = -1
     owner[n_labels == 0] = -1
     # The most sparsely labelled class decides what could still be a known one.
