@@ -545,6 +545,12 @@ class PNPDiscoverer(
         features = self._features(X)
         return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
 
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""
+        scores = self._log_scores(X)
+        scores -= scores.max(axis=1, keepdims=True)
+        return np.exp(scores, out=scores)
+
     def _in_order(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Reorder columns from known-then-new to ``classes_``."""
         ordered = np.empty_like(columns)
@@ -579,9 +585,7 @@ class PNPDiscoverer(
         -------
         ndarray of shape (n_rows, n_clusters_)
         """
-        scores = self._in_order(self._log_scores(X))
-        scores -= scores.max(axis=1, keepdims=True)
-        np.exp(scores, out=scores)
+        scores = self._in_order(self._scores(X))
         return scores / scores.sum(axis=1, keepdims=True)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -619,9 +623,7 @@ class PNPDiscoverer(
         if n_known == self.n_clusters_:
             nearest = (self._features(X) @ self.prototypes_.T).max(axis=1).astype(np.float64)
             return (1.0 - nearest) / 2.0
-        scores = self._log_scores(X)
-        scores -= scores.max(axis=1, keepdims=True)
-        np.exp(scores, out=scores)
+        scores = self._scores(X)
         return scores[:, n_known:].sum(axis=1) / scores.sum(axis=1)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -294,22 +295,19 @@ class _Trainer:
 
     def _cluster(self, features: NDArray[np.float32], neighbours: Neighbours) -> Clustering:
         """Find communities; a threshold that we chose ourselves gives way where it leaves no edge."""
-        thresholds = [self.graph.similarity_threshold]
-        if self.settings.similarity_threshold is None:
-            thresholds.append(0.0)
-        for threshold in thresholds:
-            try:
-                return cluster_neighbours(
-                    features,
-                    neighbours,
-                    similarity_threshold=threshold,
-                    resolution=self.graph.resolution,
-                    seed=self.infomap_seed,
-                )
-            except EmptyGraphError:
-                if threshold == thresholds[-1]:
-                    raise
-        raise AssertionError("unreachable: the last threshold returns or raises")
+        cluster = partial(
+            cluster_neighbours,
+            features,
+            neighbours,
+            resolution=self.graph.resolution,
+            seed=self.infomap_seed,
+        )
+        try:
+            return cluster(similarity_threshold=self.graph.similarity_threshold)
+        except EmptyGraphError:
+            if self.settings.similarity_threshold is not None:
+                raise
+            return cluster(similarity_threshold=0.0)
 
     def label(self, features: NDArray[np.float32]) -> Labelling:
         """Return the final prototypes and classes."""
