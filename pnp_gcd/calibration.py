@@ -1,58 +1,64 @@
-"""Choose geometry, neighbours, threshold and merging from the labelled rows, by hiding some.
+"""Choose geometry, graph and number of classes from the labelled rows, by hiding some.
 
-Part of the known classes is hidden whole, and part of the rows of the others; a setting is
-scored by how well it finds both again. Hiding whole classes is what lets the score see
-discovery: a setting that finds no new class at all can still recognise the known ones.
-
-Knows arrays and codes: no torch, no class names, no truth about unlabelled rows.
+Every setting is tried with known classes hidden, counts the classes it would report, and is
+scored by how well the rows held back were found again at that count. Knows arrays and codes: no
+torch, no class names, no truth about unlabelled rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
-from pnp_gcd.clustering import Clustering, cluster_neighbours
+from pnp_gcd.clustering import EdgeWeights, GraphSettings
+from pnp_gcd.counting import (
+    ClassCount,
+    CountingTrial,
+    LabelMixture,
+    count_by_size,
+    count_new_classes,
+    read_labels,
+    split_shares,
+)
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import Geometry, Reduction, Whitening, fit_geometry
-from pnp_gcd.labelling import Grouping, name_groups
-from pnp_gcd.matching import count_overlap
-from pnp_gcd.merging import LINK_NEIGHBOURS, MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.grouping import Communities, find_communities, group_communities, n_searched, smallest_class
+from pnp_gcd.hiding import FoundAgain, Hiding, hide_classes, score_found
 from pnp_gcd.neighbours import Neighbours, find_neighbours
+from pnp_gcd.refinement import refine_rows
 
-__all__ = ["Calibration", "GraphSettings", "calibrate", "default_neighbours", "smallest_class"]
+__all__ = ["Calibration", "Request", "calibrate", "default_neighbours"]
 
-_NEIGHBOUR_GRID = (5, 8, 14, 24, 40, 64)
-# Neighbours at which communities are small and pure.
-_FINE_NEIGHBOURS = 8
-# Classes to hide in all, one after another, before a score is trusted; and rounds at most.
-_ENOUGH_HIDDEN = 20
-_MAX_ROUNDS = 3
-# Points of a merge path that are scored.
-_N_CUTS = 24
-# Part of all edges that a candidate threshold cuts.
-_THRESHOLD_QUANTILES = (0.1, 0.25)
-# A more complicated setting has to score better by this much.
+# Numbers of neighbours to climb along, from the second one on.
+_NEIGHBOUR_GRID = (5, 8, 14, 24, 40)
+_FIRST = 1
+# Part of all edges that a candidate threshold cuts, and candidate resolutions.
+_THRESHOLD_QUANTILES = (0.15,)
+_RESOLUTIONS = (0.7, 1.4)
+# Known classes from which on one hiding is enough to compare settings.
+_MANY_CLASSES = 30
+# A setting that is not tried first has to score better by this much.
 _MARGIN = 0.01
 
 
 @dataclass(frozen=True)
-class GraphSettings:
-    """What decides a neighbour graph, its communities and their merging.
+class Request:
+    """What is asked for; None is chosen here.
 
-    ``merge_cut`` is in neighbour edges per pair of rows; infinite merges nothing but the
-    communities of one known class.
+    The names are those of :class:`~pnp_gcd.PNPDiscoverer`; ``whitenings`` are candidates,
+    simplest first.
     """
 
-    n_neighbors: int
-    similarity_threshold: float = 0.0
-    resolution: float = 1.0
-    merge_cut: float = float("inf")
+    n_neighbors: int | None = None
+    similarity_threshold: float | None = None
+    resolution: float | None = None
+    edge_weights: EdgeWeights = "shared"
+    whitenings: Sequence[Whitening] | None = None
+    temperature: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,45 +70,34 @@ class Calibration:
     geometry : Geometry
         Fitted on all rows with all labels.
     graph : GraphSettings
+    count : ClassCount or None
+        New classes; None where no label can tell.
+    accuracy : float or None
+        Part of unlabelled rows expected to get their class, None where nothing could be hidden.
     table : list of dict
         A row per setting tried: ``whitening``, ``n_neighbors``, ``similarity_threshold``,
-        ``merge_cut``, ``n_communities``, ``n_classes``, ``n_hidden`` (classes hidden),
-        ``known`` and ``novel`` (how well visible and hidden classes were found again, 0 to 1)
-        and ``score``, their mean.
+        ``resolution``, ``n_communities``, ``n_classes`` (the number it would report),
+        ``n_hidden`` (classes hidden), ``known`` and ``novel`` (how well visible and hidden
+        classes were found again, 0 to 1) and ``score``, their mean.
     """
 
     geometry: Geometry
     graph: GraphSettings
+    count: ClassCount | None = None
+    accuracy: float | None = None
     table: list[dict[str, Any]] = field(default_factory=list)
 
 
-class _Hiding(NamedTuple):
-    """Labels with some hidden. Classes are renumbered: visible ones first, hidden ones after.
-
-    ``visible`` goes to the method, ``everyone`` and ``held`` (rows not shown) to the score;
-    ``order`` gives the original code of each new one.
-    """
-
-    visible: NDArray[np.int64]
-    everyone: NDArray[np.int64]
-    held: NDArray[np.int64]
-    n_visible: int
-    n_hidden: int
-    order: NDArray[np.int64]
+class _Setting(NamedTuple):
+    whitening: Whitening
+    graph: GraphSettings
 
 
-class _Trial(NamedTuple):
-    """One setting under one hiding, ready to be cut anywhere along its merge path."""
-
-    hiding: _Hiding
-    clustering: Clustering
-    ownership: Ownership
-    path: MergePath
-
-
-def smallest_class(n_neighbors: int) -> int:
-    """Return the size below which a community is no class: the graph's scale is its neighbours'."""
-    return max(2, n_neighbors // 4)
+class _Result(NamedTuple):
+    setting: _Setting
+    score: float
+    counted: ClassCount
+    found: list[FoundAgain]
 
 
 def default_neighbours(n_rows: int) -> int:
@@ -113,16 +108,12 @@ def default_neighbours(n_rows: int) -> int:
 def calibrate(
     reduction: Reduction,
     codes: NDArray[np.int64],
+    request: Request,
     *,
-    n_neighbors: int | None,
-    similarity_threshold: float | None,
-    resolution: float,
-    merge_cut: float | None = None,
-    whitenings: Sequence[Whitening] | None,
     seed: int,
     report: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> Calibration:
-    """Choose what is not given.
+    """Choose what is not asked for.
 
     Parameters
     ----------
@@ -130,27 +121,45 @@ def calibrate(
         The rows that will be clustered, labelled and unlabelled.
     codes : ndarray of shape (n,)
         Known-class codes, −1 for unlabelled rows.
-    n_neighbors, similarity_threshold : number or None
-        None is chosen here.
-    resolution : float
-    merge_cut : float or None
-        None is chosen here.
-    whitenings : sequence or None
-        Candidates, simplest first; None for those that the labels allow.
+    request : Request
     seed : int
     report : callable
         Called with each row of the table as it is made.
     """
-    search = _Search(reduction, codes, n_neighbors, similarity_threshold, resolution, merge_cut, seed, report)
-    candidates = list(whitenings) if whitenings is not None else search.possible_whitenings()
-    if search.hidings and (codes < 0).any():
-        graph, whitening = search.choose(candidates)
-    else:
-        chosen = n_neighbors or default_neighbours(len(codes))
-        cut = float("inf") if merge_cut is None else merge_cut
-        graph = GraphSettings(chosen, similarity_threshold or 0.0, resolution, cut)
-        whitening = candidates[0]
-    return Calibration(fit_geometry(reduction, codes, whitening=whitening), graph, search.table)
+    hidings = hide_classes(codes, seed) if (codes < 0).any() else []
+    if not hidings:
+        return _without_hiding(reduction, codes, request)
+    search = _Search(reduction, codes, request, hidings, seed, report)
+    best = search.confirm(search.choose(request.whitenings or _possible_whitenings(codes)))
+    whitening, graph = best.setting
+    geometry = fit_geometry(reduction, codes, whitening=whitening)
+    return Calibration(geometry, graph, best.counted, search.expected_accuracy(best), search.table)
+
+
+def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Request) -> Calibration:
+    """Settle for defaults; one known class still tells how many rows a class has."""
+    whitening: Whitening = request.whitenings[0] if request.whitenings else "soft-total"
+    graph = GraphSettings(
+        request.n_neighbors or default_neighbours(len(codes)),
+        request.similarity_threshold or 0.0,
+        request.resolution or 1.0,
+        request.edge_weights,
+    )
+    geometry = fit_geometry(reduction, codes, whitening=whitening)
+    count = None
+    n_known = int(codes.max(initial=-1)) + 1
+    if n_known and (codes < 0).any():
+        features = geometry.apply_to_coordinates(reduction.coordinates)
+        neighbours = find_neighbours(features, n_searched(1, len(features)))
+        count = count_by_size(read_labels(neighbours, codes, n_known), codes)
+    return Calibration(geometry, graph, count)
+
+
+def _possible_whitenings(codes: NDArray[np.int64]) -> list[Whitening]:
+    """Return the geometries to compare: label-based ones need classes with pairs of rows."""
+    if (np.bincount(codes[codes >= 0]) >= 4).sum() < 2:
+        return ["soft-total", None]
+    return ["soft-within", "within", "soft-total"]
 
 
 class _Search:
@@ -160,233 +169,162 @@ class _Search:
         self,
         reduction: Reduction,
         codes: NDArray[np.int64],
-        n_neighbors: int | None,
-        similarity_threshold: float | None,
-        resolution: float,
-        merge_cut: float | None,
+        request: Request,
+        hidings: list[Hiding],
         seed: int,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
-        self.reduction, self.codes = reduction, codes
-        self.threshold, self.resolution, self.seed = similarity_threshold, resolution, seed
-        self.merge_cut, self.report = merge_cut, report
+        self.reduction, self.codes, self.request, self.seed = reduction, codes, request, seed
+        self.hidings, self.report = hidings, report
+        self.n_known = int(codes.max()) + 1
+        self.n_compared = 1 if self.n_known >= _MANY_CLASSES else 2
         limit = max(2, (len(codes) - 1) // 3)
-        grid = [k for k in _NEIGHBOUR_GRID if k <= limit] or [limit]
-        self.grid = grid if n_neighbors is None else [n_neighbors]
-        self.hidings = _hide_classes(codes, seed)
+        self.grid = [k for k in _NEIGHBOUR_GRID if k <= limit] or [limit]
+        if request.n_neighbors is not None:
+            self.grid = [request.n_neighbors]
         self.table: list[dict[str, Any]] = []
-        self._known_features: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
-        self.labelled_share = self._labelled_share() if self.hidings and (codes < 0).any() else np.ones(0)
+        self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
+        self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
 
-    def possible_whitenings(self) -> list[Whitening]:
-        """Return the geometries to compare: label-based ones need classes with pairs of rows."""
-        if not self.hidings:
-            return ["soft-total"]
-        counts = np.bincount(self.codes[self.codes >= 0])
-        if (counts >= 4).sum() < 2:
-            return ["soft-total", None]
-        return ["soft-within", "within", "soft-total"]
-
-    def choose(self, whitenings: list[Whitening]) -> tuple[GraphSettings, Whitening]:
-        """Climb along the neighbours in the first geometry, then try others there, then thresholds."""
-        threshold = self.threshold or 0.0
-        whitening, best = whitenings[0], self._climb(whitenings[0], threshold)
-        for other in whitenings[1:]:
-            tried = self._score(other, best["n_neighbors"], threshold)
-            if tried["score"] > best["score"] + _MARGIN:
-                whitening, best = other, tried
-        if self.threshold is None:
-            edges = self._features(whitening, 0)[1].nearest(best["n_neighbors"]).similarities
-            for quantile in _THRESHOLD_QUANTILES:
-                threshold = max(0.0, float(np.quantile(edges, quantile)))
-                tried = self._score(whitening, best["n_neighbors"], threshold)
-                if tried["score"] > best["score"] + _MARGIN:
-                    best = tried
-        return (
-            GraphSettings(
-                best["n_neighbors"], best["similarity_threshold"], self.resolution, best["merge_cut"]
-            ),
-            whitening,
+    def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
+        """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""
+        first = GraphSettings(
+            self.grid[min(_FIRST, len(self.grid) - 1)],
+            self.request.similarity_threshold or 0.0,
+            self.request.resolution or 1.0,
+            self.request.edge_weights,
         )
+        best = self._climb(_Setting(whitenings[0], first))
+        for whitening in whitenings[1:]:
+            best = self._better(best, best.setting._replace(whitening=whitening))
+        for graph in self._other_graphs(best.setting):
+            best = self._better(best, _Setting(best.setting.whitening, graph))
+        return best.setting
 
-    def _climb(self, whitening: Whitening, threshold: float) -> dict[str, Any]:
-        """Return the best row along the grid, stopping two steps past a peak."""
-        best, behind = self._score(whitening, self.grid[0], threshold), 0
-        for n_neighbors in self.grid[1:]:
-            tried = self._score(whitening, n_neighbors, threshold)
-            best, behind = (tried, 0) if tried["score"] > best["score"] else (best, behind + 1)
-            if behind == 2:
+    def confirm(self, setting: _Setting) -> _Result:
+        """Try the chosen setting with every hiding: its count is the one reported."""
+        return self._try(setting, len(self.hidings))
+
+    def expected_accuracy(self, result: _Result) -> float:
+        """Return the part of unlabelled rows expected to get their class."""
+        n_labelled = np.bincount(self.codes[self.codes >= 0], minlength=self.n_known)
+        n_known_rows = (n_labelled / split_shares(self.mixture, result.counted.n_new) - n_labelled).sum()
+        part = float(np.clip(n_known_rows / (self.codes < 0).sum(), 0.0, 1.0))
+        known = np.mean([found.known_accuracy for found in result.found])
+        novel = np.mean([found.novel_accuracy for found in result.found])
+        return float(part * known + (1.0 - part) * novel)
+
+    def _climb(self, start: _Setting) -> _Result:
+        """Return the best result along the grid, going up from ``start`` or, if that is worse, down."""
+        best = self._try(start, self.n_compared)
+        at = self.grid.index(start.graph.n_neighbors)
+        for path in (self.grid[at + 1 :], self.grid[:at][::-1]):
+            for n_neighbors in path:
+                setting = start._replace(graph=replace(start.graph, n_neighbors=n_neighbors))
+                tried = self._try(setting, self.n_compared)
+                if tried.score <= best.score:
+                    break
+                best = tried
+            if best.setting != start:
                 break
         return best
 
-    def _score(self, whitening: Whitening, n_neighbors: int, threshold: float) -> dict[str, Any]:
-        """Score one setting at the best point of its merge path, and note it in the table."""
-        row: dict[str, Any] = {
-            "whitening": whitening,
-            "n_neighbors": n_neighbors,
-            "similarity_threshold": threshold,
-            "n_hidden": self.hidings[0].n_hidden,
-        }
+    def _other_graphs(self, setting: _Setting) -> list[GraphSettings]:
+        graphs = []
+        if self.request.similarity_threshold is None:
+            edges = self._features(setting.whitening, 0)[1].nearest(setting.graph.n_neighbors).similarities
+            cuts = [max(0.0, float(np.quantile(edges, quantile))) for quantile in _THRESHOLD_QUANTILES]
+            graphs += [replace(setting.graph, similarity_threshold=cut) for cut in cuts]
+        if self.request.resolution is None:
+            graphs += [replace(setting.graph, resolution=resolution) for resolution in _RESOLUTIONS]
+        return graphs
+
+    def _better(self, best: _Result, setting: _Setting) -> _Result:
+        tried = self._try(setting, self.n_compared)
+        return tried if tried.score > best.score + _MARGIN else best
+
+    def _try(self, setting: _Setting, n_hidings: int) -> _Result:
+        """Count and score one setting over some hidings, and note it in the table."""
         try:
-            trials = [self._try(whitening, n_neighbors, threshold, i) for i in range(len(self.hidings))]
+            communities = [self._communities(setting, which) for which in range(n_hidings)]
         except EmptyGraphError:
-            found = {"merge_cut": np.inf, "n_communities": 0, "n_classes": 0, "known": 0.0, "novel": 0.0}
-        else:
-            found = self._best_cut(trials, smallest_class(n_neighbors))
-        row |= found
-        row["score"] = (row["known"] + row["novel"]) / 2
-        self.table.append(row)
-        self.report(row)
-        return row
-
-    def _best_cut(self, trials: list[_Trial], min_size: int) -> dict[str, Any]:
-        """Return the lowest merge cut that scores, over all hidings, within a standard error of the best.
-
-        Splitting a class that has no label costs nothing in the score, so that what the labelled
-        rows cannot tell apart is decided for fewer classes.
-        """
-        cuts = _candidate_cuts(trials[0].path) if self.merge_cut is None else [self.merge_cut]
-        results = np.mean([[self._judge(trial, cut, min_size) for cut in cuts] for trial in trials], axis=0)
-        scores = results[:, :2].mean(axis=1)
-        n_held = int((self.codes >= 0).sum())
-        doubt = float(np.sqrt(scores.max() * (1 - scores.max()) / n_held))  # one standard error
-        chosen = int(np.flatnonzero(scores >= scores.max() - doubt)[-1])
-        known, novel, n_classes = (float(v) for v in results[chosen])
-        return {
-            "merge_cut": cuts[chosen],
-            "n_communities": float(np.mean([t.clustering.n_communities for t in trials])),
-            "n_classes": n_classes,
-            "known": known,
-            "novel": novel,
-        }
-
-    def _judge(self, trial: _Trial, cut: float, min_size: int) -> tuple[float, float, int]:
-        sizes = np.bincount(trial.clustering.labels, minlength=trial.clustering.n_communities)
-        grouping = name_groups(
-            trial.path.groups_above(cut),
-            trial.clustering.labels,
-            sizes,
-            trial.ownership.owner,
-            n_known=trial.hiding.n_visible,
-            min_size=min_size,
+            return self._note(_Result(setting, 0.0, ClassCount(0.0, 0.0), []), 0.0)
+        hidings = self.hidings[:n_hidings]
+        min_size = smallest_class(setting.graph.n_neighbors)
+        trials = [
+            CountingTrial(hiding, found.homes, found.ownership, found.path)
+            for hiding, found in zip(hidings, communities, strict=True)
+        ]
+        count = count_new_classes(trials, self.mixture, min_size=min_size)
+        share = split_shares(self.mixture, count.n_new)
+        n_classes = self.n_known + round(count.n_new)
+        found = [
+            self._judge(setting, which, communities[which], n_classes, min_size, share)
+            for which in range(n_hidings)
+        ]
+        score = float(np.mean([judged.score for judged in found]))
+        return self._note(
+            _Result(setting, score, count, found), float(np.mean([c.path.n_communities for c in communities]))
         )
-        known, novel = _found_again(trial.hiding, grouping, self.labelled_share[trial.hiding.order])
-        return known, novel, grouping.n_classes
 
-    def _try(self, whitening: Whitening, n_neighbors: int, threshold: float, which: int) -> _Trial:
-        hiding = self.hidings[which]
-        features, neighbours = self._features(whitening, which)
-        clustering = self._cluster(features, neighbours.nearest(n_neighbors), threshold)
-        n_communities = clustering.n_communities
-        ownership = own_communities(hiding.visible, clustering.labels, hiding.n_visible, n_communities)
-        sizes = np.bincount(clustering.labels, minlength=n_communities)
-        links = count_links(neighbours, clustering.labels, n_communities)
-        return _Trial(hiding, clustering, ownership, find_merges(links, sizes, ownership))
-
-    def _cluster(self, features: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> Clustering:
-        return cluster_neighbours(
+    def _judge(
+        self,
+        setting: _Setting,
+        which: int,
+        communities: Communities,
+        n_classes: int,
+        min_size: int,
+        share: NDArray[np.float64],
+    ) -> FoundAgain:
+        hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
+        grouping = group_communities(
+            communities, n_known=hiding.n_visible, min_size=min_size, n_classes=n_classes
+        )
+        rows = refine_rows(
             features,
             neighbours,
-            similarity_threshold=threshold,
-            resolution=self.resolution,
+            hiding.visible,
+            grouping.rows,
+            grouping.n_classes,
+            temperature=self.request.temperature,
+        )
+        return score_found(hiding, rows, grouping.n_classes, share[hiding.order])
+
+    def _note(self, result: _Result, n_communities: float) -> _Result:
+        whitening, graph = result.setting
+        found = result.found
+        row = {
+            "whitening": whitening,
+            "n_neighbors": graph.n_neighbors,
+            "similarity_threshold": graph.similarity_threshold,
+            "resolution": graph.resolution,
+            "n_communities": n_communities,
+            "n_classes": self.n_known + round(result.counted.n_new),
+            "n_hidden": self.hidings[0].n_hidden,
+            "known": float(np.mean([judged.known for judged in found])) if found else 0.0,
+            "novel": float(np.mean([judged.novel for judged in found])) if found else 0.0,
+            "score": result.score,
+        }
+        self.table.append(row)
+        self.report(row)
+        return result
+
+    def _communities(self, setting: _Setting, which: int) -> Communities:
+        hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
+        return find_communities(
+            features,
+            hiding.visible,
+            setting.graph,
+            n_known=hiding.n_visible,
             seed=self.seed,
+            neighbours=neighbours,
         )
 
     def _features(self, whitening: Whitening, which: int) -> tuple[NDArray[np.float32], Neighbours]:
         """Return features and neighbours; a geometry never sees the labels it will be scored on."""
         key = (whitening, which if whitening in ("within", "soft-within") else 0)
-        if key not in self._known_features:
+        if key not in self._seen:
             geometry = fit_geometry(self.reduction, self.hidings[which].visible, whitening=whitening)
             features = geometry.apply_to_coordinates(self.reduction.coordinates)
-            widest = min(max(*self.grid, LINK_NEIGHBOURS), len(features) - 1)
-            self._known_features[key] = (features, find_neighbours(features, widest))
-        return self._known_features[key]
-
-    def _labelled_share(self) -> NDArray[np.float64]:
-        """Return, for each known class, which part of its rows is labelled.
-
-        Read off small and therefore pure communities: a labelled row's neighbours there are
-        its class, so the labelled part of its community is that of its class.
-        """
-        features, neighbours = self._features("soft-total", 0)
-        fine = self._cluster(features, neighbours.nearest(_FINE_NEIGHBOURS), 0.0)
-        labelled = self.codes >= 0
-        sizes = np.bincount(fine.labels, minlength=fine.n_communities)
-        share = np.bincount(fine.labels[labelled], minlength=fine.n_communities) / sizes
-        seen, codes = share[fine.labels[labelled]], self.codes[labelled]
-        return np.array([np.median(seen[codes == code]) for code in range(codes.max() + 1)])
-
-
-def _candidate_cuts(path: MergePath) -> list[float]:
-    """Return no merging at all, and points spread along the path's merges."""
-    strength = path.strength[np.isfinite(path.strength)]
-    if not len(strength):
-        return [float("inf")]
-    spread = np.unique(np.linspace(0, len(strength) - 1, _N_CUTS).astype(int))
-    return [float("inf"), *(float(v) for v in strength[spread])]
-
-
-def _hide_classes(codes: NDArray[np.int64], seed: int) -> list[_Hiding]:
-    """Hide one half of the classes, then the other; again in other halves where classes are few.
-
-    Half of the rows of visible classes are hidden too.
-    """
-    n_known = int(codes.max(initial=-1)) + 1
-    if n_known < 2:
-        return []
-    rng = np.random.default_rng(seed)
-    hidings = []
-    for _ in range(int(np.clip(np.ceil(_ENOUGH_HIDDEN / n_known), 1, _MAX_ROUNDS))):
-        order = rng.permutation(n_known)
-        halves = (order[: n_known // 2], order[n_known // 2 :])
-        hidings += [_hide(codes, np.sort(hidden), n_known, rng) for hidden in halves]
-    return hidings
-
-
-def _hide(
-    codes: NDArray[np.int64], hidden: NDArray[np.int64], n_known: int, rng: np.random.Generator
-) -> _Hiding:
-    shown = np.setdiff1d(np.arange(n_known), hidden)
-    order = np.concatenate([shown, hidden])
-    renumber = np.empty(n_known, dtype=np.int64)
-    renumber[order] = np.arange(n_known)
-    everyone = np.where(codes >= 0, renumber[codes], -1)
-    # Every second labelled row, in random order, of each visible class stays visible.
-    shuffled = rng.permutation(len(codes))
-    by_class = shuffled[np.argsort(everyone[shuffled], kind="stable")]
-    by_class = by_class[(everyone[by_class] >= 0) & (everyone[by_class] < len(shown))]
-    first = np.searchsorted(everyone[by_class], everyone[by_class])
-    is_shown = np.zeros(len(codes), dtype=bool)
-    is_shown[by_class[(np.arange(len(by_class)) - first) % 2 == 0]] = True
-    visible = np.where(is_shown, everyone, -1)
-    held = np.where(is_shown, -1, everyone)
-    return _Hiding(visible, everyone, held, len(shown), len(hidden), order)
-
-
-def _found_again(
-    hiding: _Hiding, grouping: Grouping, labelled_share: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return how well visible and hidden classes were found again: recall times precision.
-
-    The truth is known for labelled rows only, but a class that swallowed unlabelled rows of
-    another shows: it has more rows than its labelled ones, divided by the labelled share of
-    their classes, account for.
-    """
-    n_true, n_found = hiding.n_visible + hiding.n_hidden, grouping.n_classes
-    n_all = np.bincount(hiding.everyone[hiding.everyone >= 0], minlength=n_true)
-    rows = np.bincount(hiding.held[hiding.held >= 0], minlength=n_true)
-    # Rows that were shown, to the geometry and as evidence, have no part in the score.
-    not_shown = np.maximum(n_all / labelled_share - (n_all - rows), rows)
-    held = count_overlap(hiding.held, grouping.rows, n_true, n_found).T
-    expected = held * (not_shown / np.maximum(rows, 1))[:, None]
-    counted = grouping.rows[(grouping.rows >= 0) & (hiding.visible < 0)]
-    sizes = np.bincount(counted, minlength=n_found)
-    precision = expected / np.maximum(np.maximum(sizes, expected.sum(axis=0)), 1e-9)
-    measure = precision * held / np.maximum(rows, 1)[:, None]
-    shown = np.arange(hiding.n_visible)
-    known = np.average(measure[shown, shown], weights=rows[shown] + 1e-9)
-    new = measure[hiding.n_visible :, hiding.n_visible :]
-    pairs = linear_sum_assignment(new, maximize=True)
-    gained = np.zeros(hiding.n_hidden)
-    gained[pairs[0]] = new[pairs]
-    return float(known), float(np.average(gained, weights=rows[hiding.n_visible :]))
+            self._seen[key] = (features, find_neighbours(features, n_searched(max(self.grid), len(features))))
+        return self._seen[key]

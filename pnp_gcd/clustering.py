@@ -6,8 +6,9 @@ The only module that knows infomap. Knows arrays only: no torch, no labels, no e
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,34 @@ from scipy import sparse
 
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
-from pnp_gcd.neighbours import Neighbours, find_neighbours
+from pnp_gcd.neighbours import Neighbours, find_neighbours, share_neighbours
 
 __all__ = [
     "Clustering",
+    "EdgeWeights",
+    "GraphSettings",
     "NeighbourGraph",
     "build_graph",
     "cluster_features",
     "cluster_neighbours",
     "mean_directions",
 ]
+
+
+EdgeWeights = Literal["shared", "cosine"]
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """What decides a neighbour graph and its communities.
+
+    The names are those of :class:`~pnp_gcd.PNPDiscoverer`, which explains them.
+    """
+
+    n_neighbors: int
+    similarity_threshold: float = 0.0
+    resolution: float = 1.0
+    edge_weights: EdgeWeights = "shared"
 
 
 class NeighbourGraph(NamedTuple):
@@ -34,7 +53,7 @@ class NeighbourGraph(NamedTuple):
     ----------
     sources, targets : ndarray of shape (e,), int64
     weights : ndarray of shape (e,), float32
-        Cosines, all positive and above the threshold.
+        All positive.
     n_rows : int
     """
 
@@ -67,13 +86,19 @@ class Clustering(NamedTuple):
         return len(self.centroids)
 
 
-def build_graph(neighbours: Neighbours, *, similarity_threshold: float = 0.0) -> NeighbourGraph:
-    """Keep the edges to neighbours whose cosine is above the threshold (and above 0)."""
-    n_rows, n_neighbors = neighbours.indices.shape
-    weights = neighbours.similarities.ravel()
-    keep = weights > max(similarity_threshold, 0.0)
-    sources = np.repeat(np.arange(n_rows), n_neighbors)[keep]
-    return NeighbourGraph(sources, neighbours.indices.ravel()[keep], weights[keep], n_rows)
+def build_graph(neighbours: Neighbours, settings: GraphSettings) -> NeighbourGraph:
+    """Keep the edges to the nearest neighbours whose cosine is above the threshold (and above 0).
+
+    Their weight is the cosine, times the overlap of the two rows' neighbours with shared weights.
+    """
+    nearest = neighbours.nearest(settings.n_neighbors)
+    n_rows, n_neighbors = nearest.indices.shape
+    keep = nearest.similarities > max(settings.similarity_threshold, 0.0)
+    weights = nearest.similarities
+    if settings.edge_weights == "shared":
+        weights = weights * share_neighbours(neighbours, n_neighbors)
+    sources = np.repeat(np.arange(n_rows), n_neighbors)[keep.ravel()]
+    return NeighbourGraph(sources, nearest.indices[keep], weights[keep], n_rows)
 
 
 def cluster_features(
@@ -82,6 +107,7 @@ def cluster_features(
     n_neighbors: int,
     similarity_threshold: float = 0.0,
     resolution: float = 1.0,
+    edge_weights: EdgeWeights = "cosine",
     seed: int = 0,
 ) -> Clustering:
     """Group the rows of ``features`` (n, d); a row without a close neighbour joins the nearest group.
@@ -96,41 +122,33 @@ def cluster_features(
         Edges need a cosine above this.
     resolution : float
         Infomap's Markov time: above 1 gives fewer, larger communities.
+    edge_weights : {"shared", "cosine"}
+        Weigh edges by their cosine, or by that times the part of neighbours that the two rows share.
     seed : int
         Seeds Infomap's search.
     """
-    neighbours = find_neighbours(features, n_neighbors)
-    return cluster_neighbours(
-        features,
-        neighbours,
-        similarity_threshold=similarity_threshold,
-        resolution=resolution,
-        seed=seed,
-    )
+    settings = GraphSettings(n_neighbors, similarity_threshold, resolution, edge_weights)
+    return cluster_neighbours(features, find_neighbours(features, n_neighbors), settings, seed=seed)
 
 
 def cluster_neighbours(
-    features: NDArray[np.float32],
-    neighbours: Neighbours,
-    *,
-    similarity_threshold: float = 0.0,
-    resolution: float = 1.0,
-    seed: int = 0,
+    features: NDArray[np.float32], neighbours: Neighbours, settings: GraphSettings, *, seed: int = 0
 ) -> Clustering:
-    """Group rows whose neighbours are already known; see :func:`cluster_features`."""
-    graph = build_graph(neighbours, similarity_threshold=similarity_threshold)
+    """Group rows whose neighbours, ``n_neighbors`` or more, are already known."""
+    graph = build_graph(neighbours, settings)
     if not len(graph.sources):
-        if similarity_threshold <= 0:  # rows that have nothing in common: each is its own community
+        threshold = settings.similarity_threshold
+        if threshold <= 0:  # rows that have nothing in common: each is its own community
             return Clustering(np.arange(len(features)), features.copy(), np.ones(len(features), dtype=bool))
         closest = float(neighbours.similarities.max(initial=-1.0))
         raise EmptyGraphError(
-            f"similarity_threshold={similarity_threshold:g} leaves no pair of rows: "
+            f"similarity_threshold={threshold:g} leaves no pair of rows: "
             f'the most similar pair has cosine {closest:.3f}. Lower similarity_threshold or pass "auto".'
         )
     has_edge = np.zeros(graph.n_rows, dtype=bool)
     has_edge[graph.sources] = has_edge[graph.targets] = True
     labels = np.full(graph.n_rows, -1, dtype=np.int64)
-    labels[has_edge] = _largest_first(_run_infomap(graph, resolution, seed)[has_edge])
+    labels[has_edge] = _largest_first(_run_infomap(graph, settings.resolution, seed)[has_edge])
     centroids = mean_directions(features[has_edge], labels[has_edge])
     if not has_edge.all():
         labels[~has_edge] = (features[~has_edge] @ centroids.T).argmax(axis=1)

@@ -78,12 +78,18 @@ class PNPDiscoverer(
         takes the number that best finds hidden known classes again.
     similarity_threshold : float or "auto", default="auto"
         Edges need a cosine above this (τ_f). "auto" cuts edges only where that helps.
-    resolution : float, default=1.0
+    resolution : float or "auto", default="auto"
         Infomap's Markov time; above 1 gives fewer and larger communities.
+    edge_weights : {"shared", "cosine"}, default="shared"
+        Weight of an edge: its cosine, as in the paper, or that times the part of their nearest
+        rows that the two rows share.
     merge_threshold : float or "auto", default="auto"
         Communities with at least this many neighbour edges per pair of rows are pieces of one
-        class and merge. "auto" learns it from known classes; ``inf`` merges nothing but the
-        communities of one known class.
+        class and merge. "auto" merges until the number of classes is left that hidden known
+        classes speak for; ``inf`` merges nothing but the communities of one known class.
+    cluster_interval : int, default=4
+        Epochs from one clustering to the next; the paper's is 1. Prototypes follow the features in
+        every epoch.
     cluster_on : {"all", "unlabelled"}, default="all"
         Rows that are clustered. The paper clusters the unlabelled rows only.
     whitening : {"auto", "within", "soft-within", "soft-total"} or None, default="auto"
@@ -128,8 +134,8 @@ class PNPDiscoverer(
         Size of the memory, in prototypes per known class.
     distill_on : {"all", "unlabelled"}, default="all"
         Rows on which student and teacher are compared. The paper says unlabelled.
-    view_noise : float, default=0.5
-        Length of the noise that makes a view, relative to the row's length.
+    view_noise : float, default=0.6
+        Length of the noise that makes a view, relative to the usual distance between neighbours.
     view_dropout : float, default=0.1
         Part of the columns set to zero in a view.
     hidden_width : int, default=512
@@ -151,6 +157,9 @@ class PNPDiscoverer(
     n_clusters_ : int
         Number of classes, ``len(classes_)``; a known class counts even if no row of the pool
         is in it.
+    n_clusters_interval_ : tuple of int
+        Lowest and highest number of classes that the evidence allows, nine times in ten. One
+        number twice if ``n_clusters`` was given, or if no label could tell.
     classes_ : ndarray of shape (n_clusters_,)
         Known and new classes, sorted.
     known_classes_, novel_classes_ : ndarray
@@ -168,7 +177,7 @@ class PNPDiscoverer(
         A row per epoch: every loss term, communities and clusters found, seconds.
     calibration_ : list of dict
         A row per setting tried, see :doc:`the guide </calibration>`.
-    n_neighbors_, similarity_threshold_, merge_threshold_, whitening_
+    n_neighbors_, similarity_threshold_, resolution_, whitening_
         The values used.
     encoder_ : torch.nn.Module
         The trained adapter.
@@ -211,8 +220,10 @@ class PNPDiscoverer(
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "similarity_threshold": [Interval(numbers.Real, 0, 1, closed="both"), StrOptions({"auto"})],
-        "resolution": [Interval(numbers.Real, 0, None, closed="neither")],
+        "resolution": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "edge_weights": [StrOptions({"shared", "cosine"})],
         "merge_threshold": [Interval(numbers.Real, 0, None, closed="both"), StrOptions({"auto"})],
+        "cluster_interval": [Interval(numbers.Integral, 1, None, closed="left")],
         "cluster_on": [StrOptions({"all", "unlabelled"})],
         "whitening": [StrOptions({"auto", "within", "soft-within", "soft-total"}), None],
         "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
@@ -249,8 +260,10 @@ class PNPDiscoverer(
         *,
         n_neighbors: int | Literal["auto"] = "auto",
         similarity_threshold: float | Literal["auto"] = "auto",
-        resolution: float = 1.0,
+        resolution: float | Literal["auto"] = "auto",
+        edge_weights: Literal["shared", "cosine"] = "shared",
         merge_threshold: float | Literal["auto"] = "auto",
+        cluster_interval: int = 4,
         cluster_on: Literal["all", "unlabelled"] = "all",
         whitening: Literal["auto", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
@@ -271,7 +284,7 @@ class PNPDiscoverer(
         potential_prototypes: Literal["trainable", "frozen"] | None = "trainable",
         prototypes_per_class: int = 4,
         distill_on: Literal["all", "unlabelled"] = "all",
-        view_noise: float = 0.5,
+        view_noise: float = 0.6,
         view_dropout: float = 0.1,
         hidden_width: int = 512,
         projection_width: tuple[int, int] = (256, 128),
@@ -284,7 +297,9 @@ class PNPDiscoverer(
         self.n_neighbors = n_neighbors
         self.similarity_threshold = similarity_threshold
         self.resolution = resolution
+        self.edge_weights = edge_weights
         self.merge_threshold = merge_threshold
+        self.cluster_interval = cluster_interval
         self.cluster_on = cluster_on
         self.whitening = whitening
         self.n_components = n_components
@@ -447,11 +462,11 @@ class PNPDiscoverer(
         return TrainingSettings(
             n_clusters=self.n_clusters,
             n_neighbors=None if self.n_neighbors == "auto" else int(self.n_neighbors),
-            similarity_threshold=(
-                None if self.similarity_threshold == "auto" else float(self.similarity_threshold)
-            ),
-            resolution=float(self.resolution),
-            merge_cut=None if self.merge_threshold == "auto" else float(self.merge_threshold),
+            similarity_threshold=_number(self.similarity_threshold),
+            resolution=_number(self.resolution),
+            edge_weights=self.edge_weights,
+            merge_cut=_number(self.merge_threshold),
+            cluster_interval=int(self.cluster_interval),
             cluster_on=self.cluster_on,
             whitening=self.whitening,
             n_components=self.n_components,
@@ -497,6 +512,8 @@ class PNPDiscoverer(
         )
         self.classes_, self._position = join_classes(self.known_classes_, self.novel_classes_)
         self.n_clusters_ = len(self.classes_)
+        self.n_clusters_interval_ = found.interval
+        self._sharpness = found.sharpness
         names = self.classes_[self._position]
         row_names = names[np.where(codes >= 0, codes, found.row_classes)]
         self.labels_ = row_names[: len(encoded.codes)]
@@ -511,7 +528,7 @@ class PNPDiscoverer(
         self.history_, self.n_iter_ = found.history, len(found.history)
         self.calibration_ = found.calibration.table
         self.n_neighbors_, self.similarity_threshold_ = graph.n_neighbors, graph.similarity_threshold
-        self.merge_threshold_, self.whitening_ = graph.merge_cut, found.calibration.geometry.whitening
+        self.resolution_, self.whitening_ = graph.resolution, found.calibration.geometry.whitening
         self._n_features_out = self.prototypes_.shape[1]
 
     @_with_aliases
@@ -549,6 +566,7 @@ class PNPDiscoverer(
         """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""
         scores = self._log_scores(X)
         scores -= scores.max(axis=1, keepdims=True)
+        scores *= self._sharpness
         return np.exp(scores, out=scores)
 
     def _in_order(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -675,6 +693,11 @@ def _count_axes(X: Any) -> int:
         n_axes += 1
         X = X[0] if len(X) else None
     return n_axes + len(getattr(X, "shape", ())) if n_axes else 2
+
+
+def _number(value: float | Literal["auto"]) -> float | None:
+    """Return a number, None for "auto"."""
+    return None if value == "auto" else float(value)
 
 
 def _pair(value: Any, name: str, *, kind: type = numbers.Real, is_rising: bool = False) -> tuple[Any, Any]:

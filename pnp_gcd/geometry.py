@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-__all__ = ["Geometry", "Reduction", "Whitening", "fit_geometry", "reduce_rows", "unit_rows"]
+__all__ = [
+    "Geometry",
+    "Reduction",
+    "Whitening",
+    "class_residuals",
+    "fit_geometry",
+    "reduce_rows",
+    "shrunk_spread",
+    "unit_rows",
+]
 
 Whitening = Literal["within", "soft-within", "soft-total"] | None
 
@@ -136,7 +145,7 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         power = 0.25
     elif whitening is not None:
         labelled = codes >= 0
-        spread, turn = _shrunk_spread(_class_residuals(reduction.coordinates[labelled], codes[labelled]))
+        spread, turn = shrunk_spread(class_residuals(reduction.coordinates[labelled], codes[labelled]))
         power = 0.5 if whitening == "within" else 0.25
     floor = max(float(spread.max(initial=0.0)) * 1e-10, 1e-30)
     scaling = (turn / np.maximum(spread, floor) ** power).astype(np.float32)
@@ -166,7 +175,7 @@ def _principal_axes(
     return np.maximum(variances[:keep], 0.0), axes[:, :keep]
 
 
-def _class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return each row minus its class mean, scaled so that small classes are not under-counted."""
     counts = np.bincount(codes)
     rows = np.asarray(rows, dtype=np.float64)
@@ -178,7 +187,7 @@ def _class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> ND
     return out[counts[codes] > 1]
 
 
-def _shrunk_spread(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def shrunk_spread(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return eigenvalues and eigenvectors of the Ledoit-Wolf shrunk covariance of ``residuals``."""
     from sklearn.covariance import ledoit_wolf_shrinkage
 

@@ -11,12 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Neighbours", "find_neighbours"]
+__all__ = ["Neighbours", "find_neighbours", "share_neighbours"]
 
 # Exact search is quadratic in rows; above this an inverted file finds the same rows sooner.
 _MAX_EXACT_ROWS = 60_000
 # Similarities held at once by the exact search: 32 Mi floats are 128 MiB.
 _BLOCK_SIMILARITIES = 1 << 25
+# Nearest rows that two rows may share; pairs of them compared at once.
+_LISTED = 20
+_BLOCK_COMPARISONS = 1 << 23
 
 
 class Neighbours(NamedTuple):
@@ -47,6 +50,33 @@ def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbou
     if len(features) <= _MAX_EXACT_ROWS:
         return _search_exactly(features, n_neighbors)
     return _search_inverted_file(features, n_neighbors)
+
+
+def share_neighbours(neighbours: Neighbours, n_neighbors: int) -> NDArray[np.float32]:
+    """Return, for each of the first ``n_neighbors`` edges, how far its two rows share their neighbours.
+
+    That is the Jaccard overlap, above 0 and at most 1, of the two lists of nearest rows (20 at most),
+    each with its own row: rows of one class share neighbours, an edge that only bridges two classes
+    shares few.
+
+    Returns
+    -------
+    ndarray of shape (n, n_neighbors), float32
+    """
+    n_rows = len(neighbours.indices)
+    near = neighbours.nearest(_LISTED).indices
+    lists = np.column_stack([np.arange(n_rows), near]).astype(np.int32)
+    length = lists.shape[1]
+    n_neighbors = min(n_neighbors, neighbours.indices.shape[1])
+    overlap = np.empty((n_rows, n_neighbors), dtype=np.float32)
+    block = max(1, _BLOCK_COMPARISONS // (n_neighbors * length**2))
+    for start in range(0, n_rows, block):
+        part = slice(start, start + block)
+        theirs = lists[neighbours.indices[part, :n_neighbors]]
+        equal = theirs[:, :, :, None] == lists[part][:, None, None, :]
+        common = equal.any(axis=3).sum(axis=2, dtype=np.int32)
+        overlap[part] = common / (2 * length - common)
+    return overlap
 
 
 def _search_exactly(

@@ -10,8 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,22 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pnp_gcd import objectives, schedules
-from pnp_gcd.calibration import Calibration, GraphSettings, calibrate, smallest_class
-from pnp_gcd.clustering import Clustering, cluster_neighbours, mean_directions
+from pnp_gcd.calibration import Calibration, Request, calibrate
+from pnp_gcd.clustering import EdgeWeights, mean_directions
 from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
 from pnp_gcd.encoding import encode_rows
-from pnp_gcd.exceptions import DiscoveryWarning, EmptyGraphError
+from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
-from pnp_gcd.labelling import (
-    Grouping,
-    Labelling,
-    classify_rows,
-    group_communities,
-    label_groups,
-    vote_for_communities,
-)
-from pnp_gcd.merging import LINK_NEIGHBOURS
-from pnp_gcd.neighbours import Neighbours, find_neighbours
+from pnp_gcd.grouping import Grouping
+from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, label_groups, score_classes
+from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.objectives import LossTerms, LossWeights
 from pnp_gcd.prober import (
     PotentialPrototypes,
@@ -44,6 +36,7 @@ from pnp_gcd.prober import (
     refresh_memory,
     update_teacher,
 )
+from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
 from pnp_gcd.views import BalancedBatches, FeatureViews
 
 __all__ = ["Discovery", "TrainingSettings", "discover"]
@@ -52,6 +45,11 @@ __all__ = ["Discovery", "TrainingSettings", "discover"]
 _FULL_RATE_WIDTH = 256
 _WEIGHT_DECAY = 5e-5
 _MAX_GRADIENT = 0.5
+# Rows looked at for the usual distance between neighbours, the neighbour that counts, and rows by
+# which the probabilities are calibrated.
+_SAMPLED_ROWS = 2000
+_USUAL_NEIGHBOUR = 8
+_MAX_SCORED_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,10 @@ class TrainingSettings:
     n_clusters: int | None = None
     n_neighbors: int | None = None
     similarity_threshold: float | None = None
-    resolution: float = 1.0
+    resolution: float | None = None
+    edge_weights: EdgeWeights = "shared"
     merge_cut: float | None = None
+    cluster_interval: int = 4
     cluster_on: Literal["all", "unlabelled"] = "all"
     whitening: Whitening | Literal["auto"] = "auto"
     n_components: int | None = 256
@@ -83,7 +83,7 @@ class TrainingSettings:
     potential_prototypes: PotentialPrototypes = "trainable"
     prototypes_per_class: int = 4
     distill_on: Literal["all", "unlabelled"] = "all"
-    view_noise: float = 0.5
+    view_noise: float = 0.6
     view_dropout: float = 0.1
     hidden_width: int = 512
     projection_width: tuple[int, int] = (256, 128)
@@ -102,7 +102,11 @@ class Discovery:
     labelling : Labelling
         Prototypes in the encoder's space and the class of each.
     row_classes : ndarray of shape (n,)
-        Class of each row by its nearest prototypes.
+        Class of each row by its prototypes and class means.
+    sharpness : float
+        Factor on log-scores that makes probabilities as sure as the classes are right.
+    interval : tuple of int
+        Lowest and highest number of classes that the evidence allows.
     calibration : Calibration
     history : list of dict
         A row per epoch.
@@ -111,16 +115,10 @@ class Discovery:
     encoder: nn.Module
     labelling: Labelling
     row_classes: NDArray[np.int64]
+    sharpness: float
+    interval: tuple[int, int]
     calibration: Calibration
     history: list[dict[str, float]]
-
-
-class _Probe(NamedTuple):
-    """Classes found among the current features."""
-
-    grouping: Grouping
-    homes: NDArray[np.int64]
-    n_communities: int
 
 
 def discover(
@@ -145,7 +143,7 @@ def discover(
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
     calibration = _calibrate(rows, codes, settings, int(seeds[0]), report)
     inputs = calibration.geometry.apply(rows)
-    trainer = _Trainer(inputs, codes, calibration.graph, settings, seeds)
+    trainer = _Trainer(inputs, codes, _probe_settings(calibration, codes, settings), settings, seeds)
     history: list[dict[str, float]] = []
     try:
         for epoch in range(settings.max_iter):
@@ -158,7 +156,15 @@ def discover(
     features = encode_rows(encoder, inputs)
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
-    return Discovery(encoder, labelling, row_classes, calibration, history)
+    return Discovery(
+        encoder,
+        labelling,
+        row_classes,
+        _sharpness(features[codes < 0], labelling, settings.temperature, calibration.accuracy),
+        _interval(labelling, calibration, settings),
+        calibration,
+        history,
+    )
 
 
 def _calibrate(
@@ -169,17 +175,69 @@ def _calibrate(
     report: Callable[[str, dict[str, Any]], None],
 ) -> Calibration:
     flat = rows.mean(axis=1) if rows.ndim == 3 else rows
-    return calibrate(
-        reduce_rows(flat, n_components=settings.n_components),
-        codes,
+    request = Request(
         n_neighbors=settings.n_neighbors,
         similarity_threshold=settings.similarity_threshold,
         resolution=settings.resolution,
-        merge_cut=settings.merge_cut,
+        edge_weights=settings.edge_weights,
         whitenings=None if settings.whitening == "auto" else [settings.whitening],
+        temperature=settings.temperature,
+    )
+    return calibrate(
+        reduce_rows(flat, n_components=settings.n_components),
+        codes,
+        request,
         seed=seed,
         report=lambda row: report("calibration", row),
     )
+
+
+def _probe_settings(
+    calibration: Calibration, codes: NDArray[np.int64], settings: TrainingSettings
+) -> ProbeSettings:
+    """Merge to the number of classes asked for, else at the cut asked for, else to the number counted."""
+    n_classes = settings.n_clusters
+    if n_classes is None and settings.merge_cut is None and calibration.count is not None:
+        n_classes = int(codes.max(initial=-1)) + 1 + round(calibration.count.n_new)
+    return ProbeSettings(
+        graph=calibration.graph,
+        n_classes=n_classes,
+        merge_cut=float("inf") if settings.merge_cut is None else settings.merge_cut,
+        cluster_on=settings.cluster_on,
+        temperature=settings.temperature,
+        may_drop_threshold=settings.similarity_threshold is None,
+    )
+
+
+def _sharpness(
+    features: NDArray[np.float32], labelling: Labelling, temperature: float, accuracy: float | None
+) -> float:
+    """Return the factor on log-scores; 1 where nothing could be held back to learn it from."""
+    if accuracy is None or not len(features) or labelling.n_classes < 2:
+        return 1.0
+    sample = features[:: max(1, len(features) // _MAX_SCORED_ROWS)]
+    return fit_sharpness(score_classes(sample, labelling, temperature), accuracy)
+
+
+def _interval(labelling: Labelling, calibration: Calibration, settings: TrainingSettings) -> tuple[int, int]:
+    """Return the counted interval, widened to hold the number reported; a number given is certain."""
+    n_classes = labelling.n_classes
+    if settings.n_clusters is not None or calibration.count is None:
+        return n_classes, n_classes
+    low, high = calibration.count.interval(labelling.n_known)
+    return min(low, n_classes), max(high, n_classes)
+
+
+def _usual_distance(rows: NDArray[np.float32]) -> float:
+    """Return the median distance between a row and a near neighbour: what a small change is."""
+    step = max(1, len(rows) // _SAMPLED_ROWS)
+    sample = rows[::step]
+    if len(sample) < 2:
+        return 1.0
+    # In every n-th row, the n-th part of a row's neighbours is left.
+    rank = min(max(1, round(_USUAL_NEIGHBOUR / step)), len(sample) - 1)
+    nearest = find_neighbours(sample, rank).similarities[:, -1]
+    return float(np.sqrt(np.maximum(2.0 - 2.0 * np.median(nearest), 1e-6)))
 
 
 def _decay_matrices_only(module: nn.Module, *, relative_rate: float) -> list[dict[str, Any]]:
@@ -202,11 +260,11 @@ class _Trainer:
         self,
         inputs: NDArray[np.float32],
         codes: NDArray[np.int64],
-        graph: GraphSettings,
+        probing: ProbeSettings,
         settings: TrainingSettings,
         seeds: NDArray[np.unsignedinteger[Any]],
     ) -> None:
-        self.inputs, self.codes, self.graph, self.settings = inputs, codes, graph, settings
+        self.inputs, self.codes, self.probing, self.settings = inputs, codes, probing, settings
         self.n_known = int(codes.max(initial=-1)) + 1
         self.infomap_seed = int(seeds[1])
         self.rng = np.random.default_rng(seeds[2])
@@ -217,15 +275,15 @@ class _Trainer:
             encoder = ResidualAdapter(width, settings.hidden_width)
             self.projection = ProjectionHead(width, *settings.projection_width)
         generator = torch.Generator().manual_seed(int(seeds[3]) + 1)
+        flat = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
         self.views = FeatureViews(
             torch.from_numpy(inputs),
-            noise=settings.view_noise,
+            noise=settings.view_noise * _usual_distance(flat) if settings.max_iter else 0.0,
             dropout=settings.view_dropout,
             generator=generator,
         )
         self.batches = BalancedBatches(codes, settings.batch_size, self.rng)
         self.code_tensor = torch.from_numpy(codes)
-        flat = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
         self.student = Prober(encoder, torch.from_numpy(self._draw_rows(flat, self._buffer_size(0))))
         self.teacher = make_teacher(self.student) if settings.teacher else None
         known = mean_directions(flat[codes >= 0], codes[codes >= 0], self.n_known)
@@ -233,9 +291,7 @@ class _Trainer:
         self.optimiser = self._make_optimiser()
         self.step = 0
         self.has_warned = False
-        # Calibration judged the features before training. Training draws pieces of a class apart, so
-        # that the same cut would leave more classes: their number may not rise above the first one.
-        self.n_classes_untrained: int | None = None
+        self.last_probe: Probe | None = None
 
     def _buffer_size(self, n_clusters: int) -> int:
         """Return K^t: some prototypes per known class; twice the clusters where none is known."""
@@ -261,60 +317,16 @@ class _Trainer:
         ]
         return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9)
 
-    def probe(
-        self, features: NDArray[np.float32], n_clusters: int | None = None, at_most: int | None = None
-    ) -> _Probe:
-        """Cluster the rows and merge communities into classes (all rows or the unlabelled ones)."""
-        clustered = np.ones(len(features), dtype=bool)
-        if self.settings.cluster_on == "unlabelled" and (self.codes < 0).any():
-            clustered = self.codes < 0
-        n_clustered = int(clustered.sum())
-        if n_clustered == 1:  # one unlabelled row, clustered alone: nothing to compare it with
-            clustered[:], n_clustered = True, len(features)
-        n_neighbors = min(self.graph.n_neighbors, n_clustered - 1)
-        neighbours = find_neighbours(
-            features[clustered], min(max(n_neighbors, LINK_NEIGHBOURS), n_clustered - 1)
-        )
-        clustering = self._cluster(features[clustered], neighbours.nearest(n_neighbors))
-        homes = np.empty(len(features), dtype=np.int64)
-        homes[clustered] = clustering.labels
-        if not clustered.all():
-            homes[~clustered] = vote_for_communities(features[~clustered], clustering, features[clustered])
-        grouping = group_communities(
-            self.codes,
-            homes,
-            clustered,
-            neighbours,
-            n_known=self.n_known,
-            cut=self.graph.merge_cut,
-            min_size=smallest_class(n_neighbors),
-            n_clusters=n_clusters,
-            at_most=at_most,
-        )
-        return _Probe(grouping, homes, clustering.n_communities)
-
-    def _cluster(self, features: NDArray[np.float32], neighbours: Neighbours) -> Clustering:
-        """Find communities; a threshold that we chose ourselves gives way where it leaves no edge."""
-        cluster = partial(
-            cluster_neighbours,
-            features,
-            neighbours,
-            resolution=self.graph.resolution,
-            seed=self.infomap_seed,
-        )
-        try:
-            return cluster(similarity_threshold=self.graph.similarity_threshold)
-        except EmptyGraphError:
-            if self.settings.similarity_threshold is not None:
-                raise
-            return cluster(similarity_threshold=0.0)
+    def probe(self, features: NDArray[np.float32]) -> Probe:
+        """Find the classes in the current features."""
+        return probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
 
     def label(self, features: NDArray[np.float32]) -> Labelling:
         """Return the final prototypes and classes."""
         if not (self.codes < 0).any():
             grouping = Grouping(self.codes, self.n_known)
             return label_groups(features, self.codes, grouping, self.codes, n_known=self.n_known)
-        probe = self.probe(features, self.settings.n_clusters, self.n_classes_untrained)
+        probe = self.probe(features)
         return label_groups(
             features,
             self.codes,
@@ -328,7 +340,8 @@ class _Trainer:
     def run_epoch(self, epoch: int) -> dict[str, float]:
         """Probe, refresh the memories, train on every batch; return the history's row."""
         started = time.perf_counter()
-        row = {"epoch": float(epoch), **self.refresh()}
+        is_due = epoch % self.settings.cluster_interval == 0
+        row = {"epoch": float(epoch), **self.refresh(is_due=is_due)}
         teacher_temperature = schedules.teacher_temperature(
             epoch,
             self.settings.max_iter,
@@ -344,14 +357,13 @@ class _Trainer:
         row["seconds"] = time.perf_counter() - started
         return row
 
-    def refresh(self) -> dict[str, float]:
-        """Cluster the current features and write the prototypes into both memories."""
+    def refresh(self, *, is_due: bool = True) -> dict[str, float]:
+        """Write the classes' current prototypes into both memories; find classes anew if that is due."""
         features = encode_rows(self.student.encoder, self.inputs)
         if (self.codes < 0).any():
-            probe = self.probe(features)
-            found, n_communities = probe.grouping.rows, probe.n_communities
-            if self.n_classes_untrained is None:
-                self.n_classes_untrained = probe.grouping.n_classes
+            if is_due or self.last_probe is None:
+                self.last_probe = self.probe(features)
+            found, n_communities = self.last_probe.grouping.rows, self.last_probe.n_communities
         else:
             found, n_communities = self.codes, self.n_known
         if not (found >= 0).any():  # no community is large enough to be a class

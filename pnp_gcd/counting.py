@@ -1,0 +1,198 @@
+"""Count the classes nobody has labelled, by how hidden known classes come apart.
+
+Hide known classes and look for new ones: of the groups found, part holds rows of hidden
+classes. If H hidden classes fill h groups, one class fills h / H groups, and groups without
+rows of known classes stand for that many fewer classes than they are. The answer hardly
+depends on how far communities were merged, and its error can be read off the hidden classes.
+
+Two assumptions: new classes come apart as known ones do, and they are spread over the
+features as known ones are. Knows codes, communities and merge paths: no features, no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pnp_gcd.hiding import Hiding, expect_rows
+from pnp_gcd.merging import MergePath, Ownership
+from pnp_gcd.neighbours import Neighbours
+
+__all__ = [
+    "ClassCount",
+    "CountingTrial",
+    "LabelMixture",
+    "count_by_size",
+    "count_new_classes",
+    "read_labels",
+    "split_shares",
+]
+
+# Neighbours of a labelled row in which labels are counted.
+_NEAR = 10
+# Neighbours' worth of evidence that every class lends from all of them together.
+_PRIOR = 50
+# So few known classes halve what their mixing says about new ones.
+_FEW_CLASSES = 2
+# Merge steps at which groups are counted.
+_N_STEPS = 40
+# Groups per hidden class at which a step counts: neither all in pieces nor all in one.
+_PLAUSIBLE = (0.5, 2.0)
+# The labelled share and the number of classes depend on each other; both settle within a few rounds.
+_N_ROUNDS = 4
+
+
+class LabelMixture(NamedTuple):
+    """What is seen of labels around labelled rows.
+
+    Attributes
+    ----------
+    seen : ndarray of shape (n_known,)
+        Labelled part of the neighbours of each class's labelled rows.
+    mixing : float
+        Part of the labelled ones that belong to another class.
+    """
+
+    seen: NDArray[np.float64]
+    mixing: float
+
+
+class CountingTrial(NamedTuple):
+    """Communities found while some classes were hidden.
+
+    Attributes
+    ----------
+    hiding : Hiding
+    homes : ndarray of shape (n,)
+        Community of each row, −1 for none.
+    ownership : Ownership
+    path : MergePath
+    """
+
+    hiding: Hiding
+    homes: NDArray[np.int64]
+    ownership: Ownership
+    path: MergePath
+
+
+class ClassCount(NamedTuple):
+    """The number of new classes.
+
+    Attributes
+    ----------
+    n_new : float
+    error : float
+        Standard error, in classes.
+    """
+
+    n_new: float
+    error: float
+
+    def interval(self, n_known: int) -> tuple[int, int]:
+        """Return the number of all classes, lowest and highest, that nine times in ten holds the truth."""
+        low, high = self.n_new - 1.645 * self.error, self.n_new + 1.645 * self.error
+        return n_known + max(0, int(np.floor(low))), n_known + int(np.ceil(high))
+
+
+def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) -> LabelMixture:
+    """Look at the nearest neighbours of labelled rows: how many are labelled, how many alike."""
+    labelled = codes >= 0
+    near = codes[neighbours.nearest(_NEAR).indices[labelled]]
+    own = codes[labelled]
+    n_near = np.bincount(own, minlength=n_known) * near.shape[1]
+    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known)
+    together = seen.sum() / max(n_near.sum(), 1)
+    alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
+    return LabelMixture((seen + _PRIOR * together) / (n_near + _PRIOR), float(1.0 - alike))
+
+
+def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
+    """Return the labelled part of each known class.
+
+    Neighbours from new classes are never labelled and hide part of the share. They are as many as
+    those from other known classes, which show by their labels, times new classes per known class;
+    less where known classes are so few that two of them may mix by chance.
+    """
+    hidden_by_new = mixture.mixing * n_new / (len(mixture.seen) + _FEW_CLASSES)
+    out: NDArray[np.float64] = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
+    return out
+
+
+def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:
+    """Return the number of new classes, in the mean over trials of the median over merge steps.
+
+    Parameters
+    ----------
+    trials : sequence of CountingTrial
+        At least one.
+    mixture : LabelMixture
+    min_size : int
+        Smaller groups are no class.
+    """
+    n_new = float(len(mixture.seen))
+    counts = [n_new]
+    pieces: list[NDArray[np.float64]] = []
+    for _ in range(_N_ROUNDS):
+        share = split_shares(mixture, n_new)
+        found = [_count_in_trial(trial, share[trial.hiding.order], min_size) for trial in trials]
+        counts, pieces = [count for count, _ in found], [piece for _, piece in found]
+        n_new = float(np.mean(counts))
+    per_class = np.concatenate(pieces)
+    spread = float(per_class.std() / max(per_class.mean(), 1e-9))
+    n_hidden = len(np.unique(np.concatenate([t.hiding.order[t.hiding.n_visible :] for t in trials])))
+    error = n_new * spread * np.sqrt(1.0 / n_hidden + 1.0 / max(n_new, 1.0))
+    return ClassCount(n_new, float(np.hypot(error, np.std(counts))))
+
+
+def _count_in_trial(
+    trial: CountingTrial, share: NDArray[np.float64], min_size: int
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the number of new classes and how many groups each hidden class fills."""
+    hiding, path, owner = trial.hiding, trial.path, trial.ownership.owner
+    n_communities = path.n_communities
+    expected = expect_rows(hiding, trial.homes, n_communities, share).T
+    at_home = trial.homes >= 0
+    sizes = np.bincount(trial.homes[at_home], minlength=n_communities)
+    counted = np.bincount(trial.homes[at_home & (hiding.visible < 0)], minlength=n_communities)
+    results = []
+    for n_merges in _steps(path):
+        _, group = np.unique(path.groups_after(n_merges), return_inverse=True)
+        n_groups = int(group.max()) + 1
+        ones = np.ones(n_communities)
+        member = sparse.csr_array((ones, (group, np.arange(n_communities))), shape=(n_groups, n_communities))
+        is_new = ~(member @ (owner >= 0)).astype(bool) & (member @ sizes >= min_size)
+        rows, total = (member @ expected)[is_new], (member @ counted)[is_new]
+        filled = (rows / np.maximum(np.maximum(total, rows.sum(axis=1)), 1e-9)[:, None]).sum(axis=0)
+        per_class = filled[hiding.n_visible :]
+        each = max(float(per_class.mean()), 1e-6)
+        others = float((total > 0).sum()) - float(filled.sum())
+        results.append((each, max(others, 0.0) / each, per_class))
+    plausible = [r for r in results if _PLAUSIBLE[0] <= r[0] <= _PLAUSIBLE[1]]
+    nearest = min(results, key=lambda result: abs(np.log(result[0])))
+    return float(np.median([count for _, count, _ in plausible or [nearest]])), nearest[2]
+
+
+def _steps(path: MergePath) -> NDArray[np.int64]:
+    """Return numbers of merges, from those that the labels ask for on, closer together towards the end."""
+    n_forced = int(np.isinf(path.strength).sum())
+    n_left = len(path.strength) - n_forced
+    if not n_left:
+        return np.array([n_forced])
+    left = np.unique(np.round(np.geomspace(1, n_left + 1, _N_STEPS)).astype(np.int64))
+    out: NDArray[np.int64] = n_forced + n_left + 1 - left[::-1]
+    return out
+
+
+def count_by_size(mixture: LabelMixture, codes: NDArray[np.int64]) -> ClassCount:
+    """Return the number of new classes if they are as large as known ones, where none can be hidden."""
+    n_known = len(mixture.seen)
+    labelled = np.bincount(codes[codes >= 0], minlength=n_known)
+    n_new = 0.0
+    for _ in range(_N_ROUNDS):
+        sizes = labelled / split_shares(mixture, n_new)
+        n_new = max(0.0, float(len(codes) - sizes.sum())) / float(sizes.mean())
+    return ClassCount(n_new, n_new * 0.5)

@@ -1,0 +1,244 @@
+"""Find communities, merge them into classes, and tell known from new.
+
+Evidence comes from the labelled rows and the neighbour graph. Knows features, codes and
+communities: no class names, no torch, no truth about unlabelled rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnp_gcd.clustering import Clustering, GraphSettings, cluster_neighbours
+from pnp_gcd.merging import LINK_NEIGHBOURS, MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.neighbours import Neighbours, find_neighbours
+
+__all__ = [
+    "Communities",
+    "Grouping",
+    "find_communities",
+    "group_communities",
+    "n_searched",
+    "name_groups",
+    "smallest_class",
+    "vote_for_communities",
+]
+
+# Part of a community's own rows that the distance gate would turn away.
+_FARTHEST_PART = 0.05
+
+
+class Grouping(NamedTuple):
+    """Communities merged into classes.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,), int64
+        Class of each row's community: 0 … n_known − 1 known, from n_known on new (largest
+        first), −1 where the community is too small to be a class.
+    n_classes : int
+        Known classes, found or not, and new ones.
+    """
+
+    rows: NDArray[np.int64]
+    n_classes: int
+
+
+class Communities(NamedTuple):
+    """Communities and all ways to merge them.
+
+    Attributes
+    ----------
+    homes : ndarray of shape (n,), int64
+        Community of each row, −1 for a row that belongs to none.
+    neighbours : Neighbours
+        Of the rows that were clustered.
+    clustered : ndarray of shape (n,), bool
+        Those rows; others voted for a near community, or for none.
+    ownership : Ownership
+    path : MergePath
+    """
+
+    homes: NDArray[np.int64]
+    neighbours: Neighbours
+    clustered: NDArray[np.bool_]
+    ownership: Ownership
+    path: MergePath
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each community."""
+        return np.bincount(self.homes[self.homes >= 0], minlength=self.path.n_communities)
+
+
+def smallest_class(n_neighbors: int) -> int:
+    """Return the size below which a community is no class: the graph's scale is its neighbours'."""
+    return max(2, n_neighbors // 4)
+
+
+def n_searched(n_neighbors: int, n_rows: int) -> int:
+    """Return how many neighbours to search for: enough for the graph and for links between communities."""
+    return min(max(n_neighbors, LINK_NEIGHBOURS), n_rows - 1)
+
+
+def find_communities(
+    features: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    settings: GraphSettings,
+    *,
+    n_known: int,
+    seed: int,
+    clustered: NDArray[np.bool_] | None = None,
+    neighbours: Neighbours | None = None,
+) -> Communities:
+    """Cluster rows and read the labels: which communities are known, which may merge.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Unit-length rows.
+    codes : ndarray of shape (n,)
+        Known-class codes, −1 for unlabelled rows.
+    settings : GraphSettings
+    n_known : int
+    seed : int
+    clustered : ndarray of shape (n,), bool, or None
+        Rows to cluster; None for all. Others vote for a near community.
+    neighbours : Neighbours or None
+        Of the clustered rows, if they are already known.
+    """
+    clustered = np.ones(len(features), dtype=bool) if clustered is None else clustered
+    members = features[clustered]
+    if neighbours is None:
+        neighbours = find_neighbours(members, n_searched(settings.n_neighbors, len(members)))
+    clustering = cluster_neighbours(members, neighbours, settings, seed=seed)
+    homes = np.empty(len(features), dtype=np.int64)
+    homes[clustered] = clustering.labels
+    if not clustered.all():
+        homes[~clustered] = vote_for_communities(features[~clustered], clustering, members)
+    at_home = homes >= 0
+    n_communities = clustering.n_communities
+    ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities)
+    sizes = np.bincount(homes[at_home], minlength=n_communities)
+    links = count_links(neighbours, clustering.labels, n_communities)
+    return Communities(homes, neighbours, clustered, ownership, find_merges(links, sizes, ownership))
+
+
+def vote_for_communities(
+    features: NDArray[np.float32], clustering: Clustering, members: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """Return the nearest community of each row of ``features``, −1 where even that one is too far.
+
+    The distance gate: a row has to be as near to the centroid as all but the farthest twentieth of
+    the community's own ``members`` are. A known class that the pool does not hold then claims no
+    community.
+    """
+    own = np.einsum("ij,ij->i", members, clustering.centroids[clustering.labels])
+    gate = np.array(
+        [np.quantile(own[clustering.labels == i], _FARTHEST_PART) for i in range(clustering.n_communities)]
+    )
+    cosines = features @ clustering.centroids.T
+    nearest = cosines.argmax(axis=1)
+    is_near = cosines[np.arange(len(features)), nearest] >= gate[nearest]
+    return np.where(is_near, nearest, -1)
+
+
+def group_communities(
+    communities: Communities,
+    *,
+    n_known: int,
+    min_size: int,
+    n_classes: int | None = None,
+    cut: float = float("inf"),
+) -> Grouping:
+    """Merge communities into classes and tell known from new.
+
+    Parameters
+    ----------
+    communities : Communities
+    n_known : int
+    min_size : int
+        Smaller groups without an owner are no class.
+    n_classes : int or None
+        Merging goes on until as near as it can to this number of classes, and no more are kept.
+    cut : float
+        Without ``n_classes``, communities merge while they have at least this many neighbour edges
+        per pair of rows; infinite merges nothing but the communities of one known class.
+    """
+    path, owner, sizes = communities.path, communities.ownership.owner, communities.sizes
+    n_merges = path.merges_above(cut)
+    if n_classes is not None:
+        n_merges = _merges_for(path, n_merges, sizes, owner, min_size, n_classes - n_known)
+    group = path.groups_after(n_merges)
+    if not n_known and not len(_new_groups(group, sizes, owner, min_size)):
+        min_size = 1  # without known classes something has to be a class
+    max_new = None if n_classes is None else n_classes - n_known
+    return name_groups(
+        group, communities.homes, sizes, owner, n_known=n_known, min_size=min_size, max_new=max_new
+    )
+
+
+def _merges_for(
+    path: MergePath,
+    n_merges: int,
+    sizes: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    min_size: int,
+    n_new: int,
+) -> int:
+    """Return the merges, nearest to ``n_merges``, that leave ``n_new`` new classes; else the best count.
+
+    Merges that the labels ask for are never undone.
+    """
+    total, is_owned = sizes.astype(np.int64), owner >= 0
+    alive = np.ones(len(sizes), dtype=bool)
+    count = int((~is_owned & (total >= min_size)).sum())
+    counts = [count]
+    for kept, dropped in zip(path.kept, path.dropped, strict=True):
+        before = [alive[i] and not is_owned[i] and total[i] >= min_size for i in (kept, dropped)]
+        total[kept] += total[dropped]
+        is_owned[kept] |= is_owned[dropped]
+        alive[dropped] = False
+        count += int(not is_owned[kept] and total[kept] >= min_size) - int(sum(before))
+        counts.append(count)
+    n_forced = int(np.isinf(path.strength).sum())
+    gap = np.abs(np.array(counts[n_forced:]) - n_new)
+    nearest = np.flatnonzero(gap == gap.min()) + n_forced
+    return int(nearest[np.abs(nearest - n_merges).argmin()])
+
+
+def _new_groups(
+    group: NDArray[np.int64], sizes: NDArray[np.int64], owner: NDArray[np.int64], min_size: int
+) -> NDArray[np.int64]:
+    """Return the groups that are new classes, largest first."""
+    n_communities = len(group)
+    total = np.bincount(group, weights=sizes, minlength=n_communities)
+    owned = np.zeros(n_communities, dtype=bool)
+    owned[group[owner >= 0]] = True
+    new = np.flatnonzero(~owned & (total >= min_size))
+    out: NDArray[np.int64] = new[np.lexsort((new, -total[new]))]
+    return out
+
+
+def name_groups(
+    group: NDArray[np.int64],
+    homes: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    *,
+    n_known: int,
+    min_size: int,
+    max_new: int | None = None,
+) -> Grouping:
+    """Give groups numbers: a known class its code, new ones from ``n_known`` on, the largest first.
+
+    ``max_new`` keeps no more new ones than that.
+    """
+    new = _new_groups(group, sizes, owner, min_size)[:max_new]
+    named = np.full(len(group), -1, dtype=np.int64)
+    owned = owner >= 0
+    named[group[owned]] = owner[owned]
+    named[new] = n_known + np.arange(len(new))
+    return Grouping(np.where(homes >= 0, named[group][homes], -1), n_known + len(new))

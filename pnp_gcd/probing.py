@@ -1,0 +1,120 @@
+"""Probe: find the classes in the features as they are now.
+
+Communities of the neighbour graph, merged into classes, refined row by row. Knows features, codes
+and settings: no torch, no class names, no truth about unlabelled rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnp_gcd.clustering import GraphSettings
+from pnp_gcd.exceptions import EmptyGraphError
+from pnp_gcd.grouping import Communities, Grouping, find_communities, group_communities, smallest_class
+from pnp_gcd.refinement import refine_rows
+
+__all__ = ["Probe", "ProbeSettings", "probe_classes"]
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How to find classes.
+
+    Attributes
+    ----------
+    graph : GraphSettings
+    n_classes : int or None
+        How many classes to merge communities into, known ones included.
+    merge_cut : float
+        Without ``n_classes``, neighbour edges per pair of rows that communities of one class have.
+    cluster_on : {"all", "unlabelled"}
+    temperature : float
+        Of the softmax over class means.
+    may_drop_threshold : bool
+        Whether to go without the threshold where it leaves no edge at all.
+    """
+
+    graph: GraphSettings
+    n_classes: int | None = None
+    merge_cut: float = float("inf")
+    cluster_on: Literal["all", "unlabelled"] = "all"
+    temperature: float = 0.1
+    may_drop_threshold: bool = True
+
+
+class Probe(NamedTuple):
+    """Classes found.
+
+    Attributes
+    ----------
+    grouping : Grouping
+    homes : ndarray of shape (n,), int64
+        Community of each row, −1 for none.
+    n_communities : int
+    """
+
+    grouping: Grouping
+    homes: NDArray[np.int64]
+    n_communities: int
+
+
+def probe_classes(
+    features: NDArray[np.float32], codes: NDArray[np.int64], settings: ProbeSettings, *, seed: int
+) -> Probe:
+    """Find the classes of ``features`` (n, d).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Unit-length rows.
+    codes : ndarray of shape (n,)
+        Known-class codes, −1 for unlabelled rows.
+    settings : ProbeSettings
+    seed : int
+        Seeds Infomap's search.
+    """
+    n_known = int(codes.max(initial=-1)) + 1
+    clustered = np.ones(len(features), dtype=bool)
+    if settings.cluster_on == "unlabelled" and (codes < 0).sum() > 1:  # one row alone has no neighbours
+        clustered = codes < 0
+    graph = replace(settings.graph, n_neighbors=min(settings.graph.n_neighbors, int(clustered.sum()) - 1))
+    communities = _find(features, codes, graph, n_known, clustered, settings.may_drop_threshold, seed)
+    grouping = group_communities(
+        communities,
+        n_known=n_known,
+        min_size=smallest_class(graph.n_neighbors),
+        n_classes=settings.n_classes,
+        cut=settings.merge_cut,
+    )
+    rows = grouping.rows.copy()
+    rows[clustered] = refine_rows(
+        features[clustered],
+        communities.neighbours,
+        codes[clustered],
+        grouping.rows[clustered],
+        grouping.n_classes,
+        temperature=settings.temperature,
+    )
+    return Probe(Grouping(rows, grouping.n_classes), communities.homes, communities.path.n_communities)
+
+
+def _find(
+    features: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    graph: GraphSettings,
+    n_known: int,
+    clustered: NDArray[np.bool_],
+    may_drop_threshold: bool,
+    seed: int,
+) -> Communities:
+    try:
+        return find_communities(features, codes, graph, n_known=n_known, seed=seed, clustered=clustered)
+    except EmptyGraphError:
+        if not may_drop_threshold:
+            raise
+    graph = replace(graph, similarity_threshold=0.0)
+    return find_communities(features, codes, graph, n_known=n_known, seed=seed, clustered=clustered)

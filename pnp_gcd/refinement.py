@@ -1,0 +1,114 @@
+"""Let rows change class: what a row's neighbours say, and what its distance to the class means says.
+
+Communities follow the shape of a class but err at its rim; class means average errors away but
+know only round classes. Each is weak where the other is strong, so their evidence is added up,
+and the classes settle in a few rounds. Knows features, codes and classes: no torch, no names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnp_gcd.clustering import mean_directions
+from pnp_gcd.geometry import class_residuals, shrunk_spread, unit_rows
+from pnp_gcd.neighbours import Neighbours
+
+__all__ = ["Discriminant", "fit_discriminant", "refine_rows"]
+
+# Neighbours that vote, and how fast a vote fades with distance.
+_VOTERS = 15
+_VOTE_TEMPERATURE = 0.1
+# A class that no neighbour names keeps this part of the votes.
+_NO_VOTE = 1e-3
+# Rounds after which classes hardly change.
+_N_ROUNDS = 2
+
+
+class Discriminant(NamedTuple):
+    """Class means in the space where all classes are about round.
+
+    Attributes
+    ----------
+    axes : ndarray of shape (d, d), float32
+        Divides each direction by the spread inside the classes.
+    directions : ndarray of shape (K, d), float32
+        Unit mean of each class there; zeros for a class without rows.
+    """
+
+    axes: NDArray[np.float32]
+    directions: NDArray[np.float32]
+
+    def cosines(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the cosine (n, K) of each row with each class mean, in double precision."""
+        mapped = features.astype(np.float64) @ self.axes.astype(np.float64)
+        out: NDArray[np.float64] = unit_rows(mapped).astype(np.float64) @ self.directions.T.astype(np.float64)
+        return out
+
+
+def fit_discriminant(features: NDArray[np.float32], rows: NDArray[np.int64], n_classes: int) -> Discriminant:
+    """Learn the spread inside the classes and their means.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Unit-length rows.
+    rows : ndarray of shape (n,)
+        Class of each row, −1 for none.
+    n_classes : int
+    """
+    placed = rows >= 0
+    spread, turn = shrunk_spread(class_residuals(features[placed], rows[placed]))
+    axes = (turn / np.sqrt(spread)).astype(np.float32)
+    return Discriminant(axes, mean_directions(unit_rows(features[placed] @ axes), rows[placed], n_classes))
+
+
+def refine_rows(
+    features: NDArray[np.float32],
+    neighbours: Neighbours,
+    codes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    n_classes: int,
+    *,
+    temperature: float,
+) -> NDArray[np.int64]:
+    """Return the class of each row by its neighbours' classes and the class means, after some rounds.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+    neighbours : Neighbours
+        Of all n rows.
+    codes : ndarray of shape (n,)
+        Known-class codes, kept as they are; −1 for unlabelled rows.
+    rows : ndarray of shape (n,)
+        Class of each row to begin with, −1 for none.
+    n_classes : int
+    temperature : float
+        Of the softmax over class means.
+    """
+    labelled = codes >= 0
+    rows = np.where(labelled, codes, rows)
+    for _ in range(_N_ROUNDS):
+        if not (rows >= 0).any():
+            break
+        discriminant = fit_discriminant(features, rows, n_classes)
+        evidence = discriminant.cosines(features) / temperature + _vote(neighbours, rows, n_classes)
+        evidence[:, np.bincount(rows[rows >= 0], minlength=n_classes) == 0] = -np.inf
+        rows = np.where(labelled, codes, evidence.argmax(axis=1))
+    return rows
+
+
+def _vote(neighbours: Neighbours, rows: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    """Return the logarithm (n, n_classes) of the part of each row's neighbours in each class."""
+    near = neighbours.nearest(_VOTERS)
+    classes = rows[near.indices]
+    weights = np.exp((near.similarities - near.similarities[:, :1]).astype(np.float64) / _VOTE_TEMPERATURE)
+    cells = np.arange(len(rows))[:, None] * n_classes + classes
+    counted = classes >= 0
+    sums = np.bincount(cells[counted], weights=weights[counted], minlength=len(rows) * n_classes)
+    votes = sums.reshape(len(rows), n_classes) + _NO_VOTE
+    out: NDArray[np.float64] = np.log(votes / votes.sum(axis=1, keepdims=True))
+    return out
