@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pnp_gcd._compat import Interval, StrOptions, Tags
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
-from pnp_gcd.labels import EncodedLabels, encode_labels, join_classes, name_novel_classes
+from pnp_gcd.labels import EncodedLabels, encode_labels, join_classes, mark_rejected, name_novel_classes
 
 if TYPE_CHECKING:
     from pnp_gcd.training import Discovery, TrainingSettings
@@ -513,7 +513,7 @@ class PNPDiscoverer(
         self.classes_, self._position = join_classes(self.known_classes_, self.novel_classes_)
         self.n_clusters_ = len(self.classes_)
         self.n_clusters_interval_ = found.interval
-        self._sharpness = found.sharpness
+        self._sharpness, self._usual_closeness = found.sharpness, found.usual_closeness
         names = self.classes_[self._position]
         row_names = names[np.where(codes >= 0, codes, found.row_classes)]
         self.labels_ = row_names[: len(encoded.codes)]
@@ -575,8 +575,38 @@ class PNPDiscoverer(
         ordered[:, self._position] = columns
         return ordered
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, reject_below: float | None = None) -> NDArray[Any]:
         """Return the class of each row: a known label as given, or the name of a new class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        reject_below : float or None, default=None
+            Rows whose :meth:`typicality` is below this get the missing label instead of a class:
+            ``missing_label`` if it was given, else −1, "-1" where classes are strings, or None.
+            0.01 turns away what is farther from every class than 99 in 100 rows of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        if reject_below is not None and not (
+            isinstance(reject_below, numbers.Real) and 0.0 <= float(reject_below) <= 1.0
+        ):
+            raise ValueError(
+                f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."
+            )
+        labels = self.classes_[self._in_order(self._log_scores(X)).argmax(axis=1)]
+        if reject_below is None:
+            return labels
+        return mark_rejected(labels, self.typicality(X) < float(reject_below), self.missing_label)
+
+    def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return how typical each row is of some class, known or new, from 0 to 1.
+
+        It is the part of the rows of the fit that are farther from their nearest class mean than
+        this row. Rows of the same kind are spread evenly over 0 to 1; rows unlike any class get 0.
 
         Parameters
         ----------
@@ -587,13 +617,18 @@ class PNPDiscoverer(
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        return self.classes_[self._in_order(self._log_scores(X)).argmax(axis=1)]
+        from pnp_gcd.encoding import map_in_blocks
+        from pnp_gcd.labelling import measure_closeness
+
+        features = self._features(X)
+        closeness = map_in_blocks(lambda block: measure_closeness(block, self._labelling), features)
+        return np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return class probabilities, columns as in ``classes_``.
 
-        They are the student's softmax over prototypes at ``temperature``, summed over the
-        prototypes of each class.
+        They are a softmax over prototypes and class means, made as sure as classes were right on
+        rows that calibration held back.
 
         Parameters
         ----------

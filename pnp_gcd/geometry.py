@@ -145,7 +145,9 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         power = 0.25
     elif whitening is not None:
         labelled = codes >= 0
-        spread, turn = shrunk_spread(class_residuals(reduction.coordinates[labelled], codes[labelled]))
+        spread, turn = shrunk_spread(
+            class_residuals(reduction.coordinates[labelled].astype(np.float64), codes[labelled])
+        )
         power = 0.5 if whitening == "within" else 0.25
     floor = max(float(spread.max(initial=0.0)) * 1e-10, 1e-30)
     scaling = (turn / np.maximum(spread, floor) ** power).astype(np.float32)
@@ -175,19 +177,21 @@ def _principal_axes(
     return np.maximum(variances[:keep], 0.0), axes[:, :keep]
 
 
-def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return each row minus its class mean, scaled so that small classes are not under-counted."""
+def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Return each row minus its class mean, scaled so that small classes are not under-counted.
+
+    In the precision of ``rows``.
+    """
     counts = np.bincount(codes)
-    rows = np.asarray(rows, dtype=np.float64)
-    ones = np.ones(len(codes))
+    ones = np.ones(len(codes), dtype=rows.dtype)
     membership = sparse.csr_array((ones, (codes, np.arange(len(codes)))), shape=(len(counts), len(codes)))
-    residuals = rows - ((membership @ rows) / np.maximum(counts, 1)[:, None])[codes]
-    unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
-    out: NDArray[np.float64] = residuals * unbiased[codes][:, None]
+    residuals = rows - ((membership @ rows) / np.maximum(counts, 1)[:, None].astype(rows.dtype))[codes]
+    unbiased = np.sqrt(counts / np.maximum(counts - 1, 1)).astype(rows.dtype)
+    out: NDArray[np.floating] = residuals * unbiased[codes][:, None]
     return out[counts[codes] > 1]
 
 
-def shrunk_spread(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def shrunk_spread(residuals: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return eigenvalues and eigenvectors of the Ledoit-Wolf shrunk covariance of ``residuals``."""
     from sklearn.covariance import ledoit_wolf_shrinkage
 

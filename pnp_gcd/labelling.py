@@ -15,7 +15,14 @@ from pnp_gcd.clustering import mean_directions
 from pnp_gcd.grouping import Grouping
 from pnp_gcd.refinement import Discriminant, fit_discriminant
 
-__all__ = ["Labelling", "classify_rows", "fit_sharpness", "label_groups", "score_classes"]
+__all__ = [
+    "Labelling",
+    "classify_rows",
+    "fit_sharpness",
+    "label_groups",
+    "measure_closeness",
+    "score_classes",
+]
 
 # Rows scored at once; bounds memory.
 _BLOCK_ROWS = 4096
@@ -75,6 +82,12 @@ def classify_rows(
         block = slice(start, start + _BLOCK_ROWS)
         found[block] = score_classes(features[block], labelling, temperature).argmax(axis=1)
     return found
+
+
+def measure_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDArray[np.float64]:
+    """Return the cosine (n,) of each row with the nearest class mean, where classes are about round."""
+    out: NDArray[np.float64] = labelling.discriminant.cosines(features).max(axis=1)
+    return out
 
 
 def fit_sharpness(scores: NDArray[np.float64], accuracy: float) -> float:

@@ -21,6 +21,7 @@ __all__ = [
     "concatenate_unchanged",
     "encode_labels",
     "join_classes",
+    "mark_rejected",
     "name_novel_classes",
 ]
 
@@ -358,3 +359,17 @@ def choose_marker(classes: NDArray[Any], missing_label: Any) -> NDArray[Any]:
     if len(classes) and (classes.max() > _LARGEST_INT or set(classes.tolist()) in ({1}, {-1, 1})):
         return np.array([np.nan]) if kind == "f" else none
     return np.array([-1], dtype=np.int8)
+
+
+def mark_rejected(labels: NDArray[Any], is_rejected: NDArray[np.bool_], missing_label: Any) -> NDArray[Any]:
+    """Return ``labels`` with the missing label where ``is_rejected``, in a dtype that holds both.
+
+    Examples
+    --------
+    >>> mark_rejected(np.array(["cat", "dog"]), np.array([False, True]), "auto").tolist()
+    ['cat', '-1']
+
+    """
+    both = concatenate_unchanged(labels, choose_marker(labels, missing_label))
+    out: NDArray[Any] = np.where(is_rejected, both[-1:], both[:-1])
+    return out

@@ -25,9 +25,17 @@ from pnp_gcd.encoding import encode_rows
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
 from pnp_gcd.grouping import Grouping
-from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, label_groups, score_classes
+from pnp_gcd.labelling import (
+    Labelling,
+    classify_rows,
+    fit_sharpness,
+    label_groups,
+    measure_closeness,
+    score_classes,
+)
 from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.objectives import LossTerms, LossWeights
+from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
 from pnp_gcd.prober import (
     PotentialPrototypes,
     Prober,
@@ -105,6 +113,8 @@ class Discovery:
         Class of each row by its prototypes and class means.
     sharpness : float
         Factor on log-scores that makes probabilities as sure as the classes are right.
+    usual_closeness : ndarray of shape (q,)
+        Cosines with the nearest class mean that the rows of the fit have, quantiles in rising order.
     interval : tuple of int
         Lowest and highest number of classes that the evidence allows.
     calibration : Calibration
@@ -116,6 +126,7 @@ class Discovery:
     labelling: Labelling
     row_classes: NDArray[np.int64]
     sharpness: float
+    usual_closeness: NDArray[np.float64]
     interval: tuple[int, int]
     calibration: Calibration
     history: list[dict[str, float]]
@@ -161,6 +172,7 @@ def discover(
         labelling,
         row_classes,
         _sharpness(features[codes < 0], labelling, settings.temperature, calibration.accuracy),
+        _usual_closeness(features, labelling),
         _interval(labelling, calibration, settings),
         calibration,
         history,
@@ -240,19 +252,6 @@ def _usual_distance(rows: NDArray[np.float32]) -> float:
     return float(np.sqrt(np.maximum(2.0 - 2.0 * np.median(nearest), 1e-6)))
 
 
-def _decay_matrices_only(module: nn.Module, *, relative_rate: float) -> list[dict[str, Any]]:
-    """Return parameter groups with weight decay on matrices and none on biases and norms."""
-    parameters = list(module.parameters())
-    return [
-        {
-            "params": [p for p in parameters if p.ndim > 1],
-            "weight_decay": _WEIGHT_DECAY,
-            "relative_rate": relative_rate,
-        },
-        {"params": [p for p in parameters if p.ndim == 1], "relative_rate": relative_rate},
-    ]
-
-
 class _Trainer:
     """The networks, the optimiser and the batches of one fit."""
 
@@ -304,18 +303,18 @@ class _Trainer:
         noise = self.rng.normal(size=drawn.shape) / np.sqrt(rows.shape[1])
         return unit_rows(drawn + noise)
 
-    def _make_optimiser(self) -> torch.optim.SGD:
-        encoder, projection = self.student.encoder, self.projection
+    def _make_optimiser(self) -> MomentumSGD:
         # The narrower the rows, the further one step moves them: slow the encoder down accordingly.
         slower = min(1.0, self.inputs.shape[-1] / _FULL_RATE_WIDTH)
-        prototypes = [self.known_prototypes] if self.n_known else []
         groups = [
-            *_decay_matrices_only(encoder, relative_rate=slower),
-            *_decay_matrices_only(projection, relative_rate=1.0),
-            {"params": prototypes, "relative_rate": 1.0},
-            {"params": [self.student.memory], "relative_rate": 1.0},
+            *group_parameters(self.student.encoder, weight_decay=_WEIGHT_DECAY, relative_rate=slower),
+            *group_parameters(self.projection, weight_decay=_WEIGHT_DECAY),
+            ParameterGroup([self.known_prototypes] if self.n_known else []),
+            ParameterGroup([self.student.memory]),
         ]
-        return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9)
+        # Few classes in a batch can make the supervised contrastive term steep: clipped, one such step
+        # cannot throw every row onto one point.
+        return MomentumSGD(groups, momentum=0.9, max_gradient=_MAX_GRADIENT)
 
     def probe(self, features: NDArray[np.float32]) -> Probe:
         """Find the classes in the current features."""
@@ -403,33 +402,26 @@ class _Trainer:
 
     def _follow_memory(self, origin: NDArray[np.int64]) -> None:
         """Point the optimiser at the student's memory; rows that go on keep their momentum."""
-        group = self.optimiser.param_groups[-1]
-        old, new = group["params"][0], self.student.memory
+        group = self.optimiser.groups[-1]
+        old, new = group.parameters[0], self.student.memory
         if old is new and (origin == np.arange(len(origin))).all():
             return
-        state = self.optimiser.state.pop(old, {})
-        group["params"] = [new]
-        if state.get("momentum_buffer") is not None:
-            momentum = torch.zeros_like(new)
-            kept = torch.from_numpy(origin >= 0)
-            momentum[kept] = state["momentum_buffer"][torch.from_numpy(origin[origin >= 0])]
-            self.optimiser.state[new]["momentum_buffer"] = momentum
+        group.parameters = [new]
+        velocity = self.optimiser.velocities.pop(old, None)
+        if velocity is not None:
+            moved = torch.zeros_like(new)
+            moved[torch.from_numpy(origin >= 0)] = velocity[torch.from_numpy(origin[origin >= 0])]
+            self.optimiser.velocities[new] = moved
 
     def train_batch(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
         """Take one step of the optimiser and move the teacher."""
         progress = self.step / (self.settings.max_iter * len(self.batches))
         rate = schedules.cosine_learning_rate(progress, start=self.settings.learning_rate)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group["relative_rate"]
         terms = self.losses(indices, teacher_temperature)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.forget_gradients()
         terms.total.backward()
-        # Few classes in a batch can make the supervised contrastive term steep: one such step must not
-        # throw every row onto one point.
-        for group in self.optimiser.param_groups:
-            nn.utils.clip_grad_norm_(group["params"], _MAX_GRADIENT)
         before = self.student.memory.detach().clone()
-        self.optimiser.step()
+        self.optimiser.step(rate)
         if self.settings.potential_prototypes == "frozen":  # momentum would move them without a gradient
             potential = ~self.student.is_active
             self.student.memory.data[potential] = before[potential]
