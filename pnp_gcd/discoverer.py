@@ -26,10 +26,18 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pnp_gcd._compat import Interval, StrOptions, Tags
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
-from pnp_gcd.labels import EncodedLabels, encode_labels, join_classes, mark_rejected, name_novel_classes
+from pnp_gcd.labels import (
+    EncodedLabels,
+    choose_marker,
+    encode_labels,
+    join_classes,
+    mark_rejected,
+    name_novel_classes,
+)
 
 if TYPE_CHECKING:
-    from pnp_gcd.training import Discovery, TrainingSettings
+    from pnp_gcd.settings import TrainingSettings
+    from pnp_gcd.training import Discovery
 
 __all__ = ["PNPDiscoverer"]
 
@@ -457,7 +465,7 @@ class PNPDiscoverer(
 
     def _settings(self) -> TrainingSettings:
         from pnp_gcd.objectives import LossWeights
-        from pnp_gcd.training import TrainingSettings
+        from pnp_gcd.settings import TrainingSettings
 
         return TrainingSettings(
             n_clusters=self.n_clusters,
@@ -600,7 +608,8 @@ class PNPDiscoverer(
         labels = self.classes_[self._in_order(self._log_scores(X)).argmax(axis=1)]
         if reject_below is None:
             return labels
-        return mark_rejected(labels, self.typicality(X) < float(reject_below), self.missing_label)
+        marker = choose_marker(self.classes_, self.missing_label)
+        return mark_rejected(labels, self.typicality(X) < float(reject_below), marker)
 
     def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return how typical each row is of some class, known or new, from 0 to 1.

@@ -361,15 +361,15 @@ def choose_marker(classes: NDArray[Any], missing_label: Any) -> NDArray[Any]:
     return np.array([-1], dtype=np.int8)
 
 
-def mark_rejected(labels: NDArray[Any], is_rejected: NDArray[np.bool_], missing_label: Any) -> NDArray[Any]:
-    """Return ``labels`` with the missing label where ``is_rejected``, in a dtype that holds both.
+def mark_rejected(labels: NDArray[Any], is_rejected: NDArray[np.bool_], marker: NDArray[Any]) -> NDArray[Any]:
+    """Return ``labels`` with the one ``marker`` where ``is_rejected``, in a dtype that holds both.
 
     Examples
     --------
-    >>> mark_rejected(np.array(["cat", "dog"]), np.array([False, True]), "auto").tolist()
+    >>> mark_rejected(np.array(["cat", "dog"]), np.array([False, True]), np.array(["-1"])).tolist()
     ['cat', '-1']
 
     """
-    both = concatenate_unchanged(labels, choose_marker(labels, missing_label))
+    both = concatenate_unchanged(labels, marker)
     out: NDArray[Any] = np.where(is_rejected, both[-1:], both[:-1])
     return out

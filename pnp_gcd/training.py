@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from pnp_gcd import objectives, schedules
 from pnp_gcd.calibration import Calibration, Request, calibrate
-from pnp_gcd.clustering import EdgeWeights, mean_directions
+from pnp_gcd.clustering import mean_directions
 from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
 from pnp_gcd.encoding import encode_rows
 from pnp_gcd.exceptions import DiscoveryWarning
-from pnp_gcd.geometry import Whitening, reduce_rows, unit_rows
+from pnp_gcd.geometry import reduce_rows, unit_rows
 from pnp_gcd.grouping import Grouping
 from pnp_gcd.labelling import (
     Labelling,
@@ -34,20 +34,14 @@ from pnp_gcd.labelling import (
     score_classes,
 )
 from pnp_gcd.neighbours import find_neighbours
-from pnp_gcd.objectives import LossTerms, LossWeights
+from pnp_gcd.objectives import LossTerms
 from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
-from pnp_gcd.prober import (
-    PotentialPrototypes,
-    Prober,
-    Teacher,
-    make_teacher,
-    refresh_memory,
-    update_teacher,
-)
+from pnp_gcd.prober import Prober, make_teacher, refresh_memory, update_teacher
 from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
+from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import BalancedBatches, FeatureViews
 
-__all__ = ["Discovery", "TrainingSettings", "discover"]
+__all__ = ["Discovery", "discover"]
 
 # Columns at which the encoder learns at the full rate.
 _FULL_RATE_WIDTH = 256
@@ -58,45 +52,6 @@ _MAX_GRADIENT = 0.5
 _SAMPLED_ROWS = 2000
 _USUAL_NEIGHBOUR = 8
 _MAX_SCORED_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """All that a fit is told, besides its rows; nothing writes to it.
-
-    The names are those of :class:`~pnp_gcd.PNPDiscoverer`, which explains them. None stands
-    for "choose from the data".
-    """
-
-    n_clusters: int | None = None
-    n_neighbors: int | None = None
-    similarity_threshold: float | None = None
-    resolution: float | None = None
-    edge_weights: EdgeWeights = "shared"
-    merge_cut: float | None = None
-    cluster_interval: int = 4
-    cluster_on: Literal["all", "unlabelled"] = "all"
-    whitening: Whitening | Literal["auto"] = "auto"
-    n_components: int | None = 256
-    max_iter: int = 10
-    batch_size: int = 256
-    learning_rate: float = 0.2
-    weights: LossWeights = field(default_factory=LossWeights.from_paper)
-    temperature: float = 0.1
-    teacher_temperature: tuple[float, float] = (0.07, 0.04)
-    contrastive_temperature: float = 1.0
-    supervised_temperature: float = 0.07
-    teacher: Teacher = "ema"
-    teacher_momentum: tuple[float, float] = (0.7, 0.99)
-    potential_prototypes: PotentialPrototypes = "trainable"
-    prototypes_per_class: int = 4
-    distill_on: Literal["all", "unlabelled"] = "all"
-    view_noise: float = 0.6
-    view_dropout: float = 0.1
-    hidden_width: int = 512
-    projection_width: tuple[int, int] = (256, 128)
-    seed: int = 0
-    on_interrupt: Literal["raise", "keep"] = "raise"
 
 
 @dataclass(frozen=True)
@@ -229,6 +184,12 @@ def _sharpness(
         return 1.0
     sample = features[:: max(1, len(features) // _MAX_SCORED_ROWS)]
     return fit_sharpness(score_classes(sample, labelling, temperature), accuracy)
+
+
+def _usual_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDArray[np.float64]:
+    sample = features[:: max(1, len(features) // _MAX_SCORED_ROWS)]
+    out: NDArray[np.float64] = np.quantile(measure_closeness(sample, labelling), np.linspace(0, 1, 1001))
+    return out
 
 
 def _interval(labelling: Labelling, calibration: Calibration, settings: TrainingSettings) -> tuple[int, int]:
