@@ -22,7 +22,7 @@ __all__ = ["LINK_NEIGHBOURS", "MergePath", "Ownership", "count_links", "find_mer
 # Edges of a row that count as links between communities.
 LINK_NEIGHBOURS = 20
 # A community is a known class's if its labelled share is at least this part of the usual one.
-_SHARE_GATE = 1 / 3
+_SHARE_GATE = 0.45
 # A community is surely new if a known class would show so few labels less often than this.
 _SURELY_NEW = 0.05
 
