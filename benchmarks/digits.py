@@ -9,28 +9,22 @@ seeds the estimator, which runs with its defaults.
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
-from sklearn.cluster import KMeans
+from _common import fit_discoverer, fit_k_means, read_seeds, score_k_means
 
-from pnp_gcd import PNPDiscoverer
 from pnp_gcd.datasets import load_digits_split
 from pnp_gcd.metrics import named_accuracy, split_cluster_accuracy
 
 
 def run(seed: int) -> tuple[float, float, float, int]:
     data = load_digits_split(random_state=seed)
-    start = time.perf_counter()
-    model = PNPDiscoverer(random_state=seed).fit(data.X_labelled, data.y_labelled, data.X_unlabelled)
-    seconds = time.perf_counter() - start
+    model, seconds = fit_discoverer(data, seed)
     truth, known = data.y_unlabelled, data.known_classes
     ours = split_cluster_accuracy(truth, model.unlabelled_labels_, known)
     named = named_accuracy(truth, model.unlabelled_labels_, known).all
     unseen = split_cluster_accuracy(data.y_unseen, model.predict(data.X_unseen), known).all
-    k_means = KMeans(len(np.unique(truth)), n_init=10, random_state=seed)
-    k_means.fit(np.concatenate([data.X_labelled, data.X_unlabelled]))
-    theirs = split_cluster_accuracy(truth, k_means.predict(data.X_unlabelled), known)
+    theirs = score_k_means(data, fit_k_means(data, seed).model)
     print(
         f"seed {seed}  All/Known/Novel {ours.all:.3f}/{ours.known:.3f}/{ours.novel:.3f}  named {named:.3f}  "
         f"unseen {unseen:.3f}  classes {model.n_clusters_}  {seconds:.1f} s   "
@@ -44,8 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", default="0,1,2,3,4")
-    results = [run(int(seed)) for seed in parser.parse_args().seeds.split(",")]
+    parser.add_argument("--seeds", type=read_seeds, default="0,1,2,3,4")
+    results = [run(seed) for seed in parser.parse_args().seeds]
     ours, theirs, unseen, counts = np.array(results).T
     print(
         f"mean All {ours.mean():.3f}, k-means given 10 {theirs.mean():.3f}, "

@@ -42,7 +42,7 @@ _RESOLUTIONS = (0.7, 1.4)
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
-_MARGIN = 0.03
+_MARGIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -205,8 +205,10 @@ class _Search:
         """Try the chosen setting with every hiding: its count is the one reported."""
         return self._try(setting, len(self.hidings))
 
-    def expected_accuracy(self, result: _Result) -> float:
-        """Return the part of unlabelled rows expected to get their class."""
+    def expected_accuracy(self, result: _Result) -> float | None:
+        """Return the part of unlabelled rows expected to get their class, None where no trial had an edge."""
+        if not result.found:
+            return None
         n_labelled = np.bincount(self.codes[self.codes >= 0], minlength=self.n_known)
         n_known_rows = (n_labelled / split_shares(self.mixture, result.counted.n_new) - n_labelled).sum()
         part = float(np.clip(n_known_rows / (self.codes < 0).sum(), 0.0, 1.0))

@@ -57,8 +57,9 @@ def score_classes(
 ) -> NDArray[np.float64]:
     """Return log-scores (n, n_classes).
 
-    The logarithm of Σ exp(cosine / temperature) over each class's prototypes, as in the paper's p^s
-    summed over the prototypes of a class, but sharper; plus cosine / temperature with the class mean.
+    The logarithm of the mean of exp(cosine / temperature) over each class's prototypes, so that a class
+    in many pieces has no advantage, but sharper than the paper's p^s; plus cosine / temperature with the
+    class mean.
     """
     # Double precision, so that a row's scores do not depend on its place among the rows.
     cosines = features.astype(np.float64) @ labelling.prototypes.T.astype(np.float64)
@@ -68,7 +69,8 @@ def score_classes(
     starts = np.searchsorted(labelling.classes[order], np.arange(labelling.n_classes))
     sums = np.add.reduceat(np.exp(logits - top)[:, order], starts, axis=1)
     # 1e-300 keeps a class that is infinitely far away finite.
-    out: NDArray[np.float64] = np.log(sums + 1e-300) + top
+    n_prototypes = np.bincount(labelling.classes, minlength=labelling.n_classes)
+    out: NDArray[np.float64] = np.log(sums / n_prototypes + 1e-300) + top
     out += labelling.discriminant.cosines(features) / temperature
     return out
 
@@ -124,8 +126,7 @@ def label_groups(
     Labelled rows speak for the mean of a known class. New classes that win no row are
     dropped, unless ``n_clusters`` asks for an exact number; the rest are numbered by size.
     """
-    rows = np.where(codes >= 0, codes, grouping.rows)
-    n_classes = grouping.n_classes
+    rows, n_classes = _drop_empty(np.where(codes >= 0, codes, grouping.rows), n_known)
     labelled = codes >= 0
     speaks = labelled | (rows >= n_known)
     means = mean_directions(features[speaks], rows[speaks], n_classes)
@@ -145,6 +146,13 @@ def label_groups(
     discriminant = fit_discriminant(features, rows, n_classes)
     labelling = Labelling(prototypes, classes, discriminant, n_known, n_classes)
     return _order_by_size(features[~labelled], labelling, temperature, keep_all=n_clusters is not None)
+
+
+def _drop_empty(rows: NDArray[np.int64], n_known: int) -> tuple[NDArray[np.int64], int]:
+    """Renumber new classes that have rows, and count all classes."""
+    new = np.unique(rows[rows >= n_known])
+    renumbered = np.where(rows >= n_known, n_known + np.searchsorted(new, rows), rows)
+    return renumbered, n_known + len(new)
 
 
 def _farthest_rows(

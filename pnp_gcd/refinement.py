@@ -35,7 +35,7 @@ class Discriminant(NamedTuple):
     axes : ndarray of shape (d, d), float32
         Divides each direction by the spread inside the classes.
     directions : ndarray of shape (K, d), float32
-        Unit mean of each class there; zeros for a class without rows.
+        Unit mean of each class there.
     """
 
     axes: NDArray[np.float32]
@@ -94,8 +94,10 @@ def refine_rows(
     for _ in range(_N_ROUNDS):
         if not (rows >= 0).any():
             break
-        discriminant = fit_discriminant(features, rows, n_classes)
-        evidence = discriminant.cosines(features) / temperature + _vote(neighbours, rows, n_classes)
+        axes, directions = fit_discriminant(features, rows, n_classes)
+        evidence = unit_rows(features @ axes) @ directions.T / temperature + _vote(
+            neighbours, rows, n_classes
+        )
         evidence[:, np.bincount(rows[rows >= 0], minlength=n_classes) == 0] = -np.inf
         rows = np.where(labelled, codes, evidence.argmax(axis=1))
     return rows

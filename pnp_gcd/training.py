@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,10 @@ def discover(
     report : callable
         Told ``("calibration", row)`` and ``("epoch", row)`` as they are made.
     """
+    first, copy_of = _find_copies(rows)
+    if len(first) < len(rows):  # copies of a row would fill its list of neighbours
+        found = discover(rows[first], _merge_codes(codes, copy_of, len(first)), settings, report=report)
+        return replace(found, row_classes=found.row_classes[copy_of])
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
     calibration = _calibrate(rows, codes, settings, int(seeds[0]), report)
     inputs = calibration.geometry.apply(rows)
@@ -132,6 +136,25 @@ def discover(
         calibration,
         history,
     )
+
+
+def _find_copies(rows: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first of all equal rows, in their order, and for each row its place among them."""
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1)) + 0.0  # −0.0 equals 0.0
+    as_bytes = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    _, first, copy_of = np.unique(as_bytes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[copy_of.ravel()]
+
+
+def _merge_codes(codes: NDArray[np.int64], copy_of: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """Return one code for the copies of each row: the first label that one of them has."""
+    merged = np.full(n_rows, -1, dtype=np.int64)
+    labelled = np.flatnonzero(codes >= 0)[::-1]  # backwards, so that the first one is written last
+    merged[copy_of[labelled]] = codes[labelled]
+    return merged
 
 
 def _calibrate(

@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from pnp_gcd.clustering import (
+    GraphSettings,
     NeighbourGraph,
     _largest_first,
     build_graph,
@@ -17,7 +18,7 @@ from pnp_gcd.clustering import (
 )
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
-from pnp_gcd.neighbours import Neighbours, find_neighbours
+from pnp_gcd.neighbours import Neighbours, find_neighbours, share_neighbours
 
 
 def tight_groups(sizes, width=12, spread=0.02, seed=0):
@@ -31,12 +32,16 @@ def neighbours_of(indices, similarities):
     return Neighbours(np.array(indices, dtype=np.int64), np.array(similarities, dtype=np.float32))
 
 
+def cosines(n_neighbors, threshold=0.0):
+    return GraphSettings(n_neighbors, threshold, edge_weights="cosine")
+
+
 # --- the graph ---------------------------------------------------------------------------------------------
 
 
 def test_edges_are_the_neighbours_strictly_above_the_threshold():
     found = neighbours_of([[1, 2], [0, 2], [0, 1]], [[0.9, 0.5], [0.9, 0.75], [0.5, 0.3]])
-    graph = build_graph(found, similarity_threshold=0.5)
+    graph = build_graph(found, cosines(2, 0.5))
     assert isinstance(graph, NeighbourGraph)
     assert list(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)) == [(0, 1), (1, 0), (1, 2)]
     np.testing.assert_allclose(graph.weights, [0.9, 0.9, 0.75])
@@ -46,16 +51,17 @@ def test_edges_are_the_neighbours_strictly_above_the_threshold():
 @pytest.mark.parametrize("threshold", [0.0, -1.0, -0.5])
 def test_a_weight_is_never_zero_or_negative(threshold):
     found = neighbours_of([[1, 2], [0, 2], [0, 1]], [[0.9, 0.0], [0.9, -0.2], [0.0, -0.2]])
-    graph = build_graph(found, similarity_threshold=threshold)
+    graph = build_graph(found, cosines(2, threshold))
     assert graph.weights.tolist() == pytest.approx([0.9, 0.9])
 
 
-def test_the_graph_follows_a_permutation_of_the_rows_exactly():
+@pytest.mark.parametrize("edge_weights", ["shared", "cosine"])
+def test_the_graph_follows_a_permutation_of_the_rows_exactly(edge_weights):
     rows = unit_rows(np.random.default_rng(0).normal(size=(80, 6)))
     order = np.random.default_rng(1).permutation(80)
     edges = []
     for features, name in ((rows, np.arange(80)), (rows[order], order)):
-        graph = build_graph(find_neighbours(features, 6), similarity_threshold=0.4)
+        graph = build_graph(find_neighbours(features, 20), GraphSettings(6, 0.4, edge_weights=edge_weights))
         edges.append(
             {
                 (int(name[s]), int(name[t])): round(float(w), 5)
@@ -63,6 +69,54 @@ def test_the_graph_follows_a_permutation_of_the_rows_exactly():
             }
         )
     assert edges[0] == edges[1]
+
+
+@pytest.mark.parametrize("edge_weights", ["shared", "cosine"])
+def test_only_the_nearest_neighbours_asked_for_are_edges(edge_weights):
+    found = find_neighbours(unit_rows(np.random.default_rng(0).normal(size=(40, 3)) + 2), 12)
+    graph = build_graph(found, GraphSettings(4, edge_weights=edge_weights))
+    np.testing.assert_array_equal(graph.sources, np.repeat(np.arange(40), 4))
+    np.testing.assert_array_equal(graph.targets, found.indices[:, :4].ravel())
+
+
+def test_a_shared_weight_is_the_cosine_times_the_overlap_of_the_two_lists():
+    # With their own rows the lists are {0, 1, 2}, {1, 0, 2}, {2, 1, 3} and {3, 2, 1}.
+    found = neighbours_of([[1, 2], [0, 2], [1, 3], [2, 1]], [[0.8, 0.4], [0.8, 0.6], [0.6, 0.5], [0.5, 0.3]])
+    graph = build_graph(found, GraphSettings(2, 0.45))
+    assert list(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)) == [
+        (0, 1),
+        (1, 0),
+        (1, 2),
+        (2, 1),
+        (2, 3),
+        (3, 2),
+    ]
+    assert graph.weights.tolist() == pytest.approx([0.8, 0.8, 0.6 * 2 / 4, 0.6 * 2 / 4, 0.5, 0.5])
+
+
+def test_the_threshold_compares_the_cosine_also_with_shared_weights():
+    rows = unit_rows(np.random.default_rng(0).normal(size=(60, 4)))
+    found = find_neighbours(rows, 8)
+    shared, plain = (build_graph(found, GraphSettings(8, 0.6, edge_weights=w)) for w in ("shared", "cosine"))
+    np.testing.assert_array_equal(shared.sources, plain.sources)
+    np.testing.assert_array_equal(shared.targets, plain.targets)
+    keep = found.similarities > 0.6
+    np.testing.assert_allclose(shared.weights, plain.weights * share_neighbours(found, 8)[keep])
+
+
+def test_shared_weights_keep_two_cliques_apart_that_close_bridges_join():
+    # The nearest row of every row is its mirror image in the other clique.
+    others = [np.delete(np.arange(6), row).tolist() for row in range(6)]
+    indices = [[6 + row, *others[row]] for row in range(6)]
+    indices += [[row, *(6 + other for other in others[row])] for row in range(6)]
+    found = neighbours_of(indices, [[1.0, 0.4, 0.4, 0.4, 0.4, 0.4]] * 12)
+    rows = tight_groups([6, 6])[0]
+    shared, plain = (
+        cluster_neighbours(rows, found, GraphSettings(6, edge_weights=weights)).labels
+        for weights in ("shared", "cosine")
+    )
+    assert shared.tolist() == [0] * 6 + [1] * 6
+    assert plain.tolist() == [0] * 12
 
 
 # --- communities -------------------------------------------------------------------------------------------
@@ -123,7 +177,7 @@ def test_a_row_only_pointed_at_is_not_isolated():
     # Row 3 has no edge of its own above the threshold, but row 0 points at it.
     found = neighbours_of([[1, 3], [0, 2], [1, 0], [2, 0]], [[0.9, 0.8], [0.9, 0.8], [0.8, 0.7], [0.1, 0.1]])
     rows = tight_groups([4])[0]
-    assert not cluster_neighbours(rows, found, similarity_threshold=0.5).is_isolated.any()
+    assert not cluster_neighbours(rows, found, cosines(2, 0.5)).is_isolated.any()
 
 
 def test_a_larger_resolution_gives_fewer_communities():

@@ -19,15 +19,15 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pnp_gcd import PNPDiscoverer, pool
+from pnp_gcd import PNPDiscoverer, clustering, pool
 from pnp_gcd.exceptions import EmptyGraphError, FeatureScaleWarning, LabelWarning
 from pnp_gcd.metrics import named_accuracy, split_cluster_accuracy
 
 
 def quick(**parameters):
     """Return an estimator whose calibration has little to choose and whose training is short."""
-    settings = {"n_neighbors": 10, "similarity_threshold": 0.0, "whitening": None, "max_iter": 1}
-    return PNPDiscoverer(**({"random_state": 0} | settings | parameters))
+    settings = {"n_neighbors": 10, "similarity_threshold": 0.0, "resolution": 1.0, "whitening": None}
+    return PNPDiscoverer(**({"max_iter": 1, "random_state": 0} | settings | parameters))
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +240,25 @@ def test_asked_for_classes_all_have_members(world, n_clusters):
     assert set(model.novel_classes_) <= set(model.unlabelled_labels_.tolist())
 
 
+def test_the_interval_holds_the_number_found_and_the_truth(by_default, fitted):
+    for model, truth in ((by_default, 6), (fitted, 4)):
+        low, high = model.n_clusters_interval_
+        assert low <= model.n_clusters_ <= high
+        assert low <= truth <= high
+        assert len(model.known_classes_) <= low
+
+
+@pytest.mark.parametrize("n_clusters", [3, 6])
+def test_the_interval_is_one_number_if_that_was_given(world, n_clusters):
+    model = quick(n_clusters=n_clusters, max_iter=0).fit(*world.labelled, world.rest)
+    assert model.n_clusters_interval_ == (n_clusters, n_clusters)
+
+
+def test_the_interval_is_the_number_found_where_no_label_can_tell(world):
+    for model in (quick(max_iter=0).fit(world.X), quick(max_iter=0).fit(*world.labelled)):
+        assert model.n_clusters_interval_ == (model.n_clusters_, model.n_clusters_)
+
+
 # --- prediction --------------------------------------------------------------------------------------------
 
 
@@ -255,8 +274,18 @@ def test_probabilities_follow_classes_and_agree_with_decisions(by_default, many_
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     np.testing.assert_array_equal(by_default.classes_[proba.argmax(axis=1)], found)
     np.testing.assert_array_equal(by_default.classes_[scores.argmax(axis=1)], found)
-    softmax = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(softmax / softmax.sum(axis=1, keepdims=True), proba)
+
+
+def test_probabilities_are_a_softmax_of_the_decisions_with_one_sharpness_for_all_rows(world):
+    model = quick().fit(*world.labelled, world.rest[world.truth != 2])
+    noise = np.random.default_rng(0).normal(size=world.X.shape)
+    X = world.X + 3 * noise  # not all as sure as can be
+    log_odds = np.diff(np.log(model.predict_proba(X)), axis=1)
+    gaps = np.diff(model.decision_function(X), axis=1)
+    clear = np.abs(gaps) > 1
+    sharpness = (log_odds / np.where(clear, gaps, 1.0))[clear]
+    np.testing.assert_allclose(sharpness, sharpness[0], rtol=1e-6)
+    assert 0 < sharpness[0] <= 2
 
 
 def test_probability_columns_are_in_the_order_of_classes_when_novel_names_sort_first(world):
@@ -266,14 +295,6 @@ def test_probability_columns_are_in_the_order_of_classes_when_novel_names_sort_f
     assert model.classes_.tolist() == ["novel_0", "novel_1", "zebra", "zoo"]
     columns = model.predict_proba(X).argmax(axis=1)
     assert (model.classes_[columns] == names[y]).mean() > 0.98
-
-
-def test_probability_is_the_softmax_over_prototypes_summed_per_class(fitted, world):
-    logits = fitted.transform(world.X).astype(float) @ fitted.prototypes_.T.astype(float) / fitted.temperature
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    slow = np.stack([weights[:, fitted.prototype_labels_ == c].sum(axis=1) for c in fitted.classes_], axis=1)
-    np.testing.assert_allclose(fitted.predict_proba(world.X), slow, atol=1e-5)
 
 
 def test_decision_function_of_two_classes_is_one_number_per_row(world):
@@ -316,6 +337,104 @@ def test_novelty_score_without_new_classes_still_ranks_strangers_higher(world):
     assert (quick(max_iter=0).fit(world.X).novelty_score(world.X) == 1).all()
 
 
+# --- rows unlike any class ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def strangers(world):
+    """Rows that lie across from the middle of all classes, where nobody of the fit is."""
+    middle = world.X.mean(axis=0)
+    return middle - 3 * (world.X[:20] - middle)
+
+
+def test_typicality_is_the_part_of_the_rows_that_lie_farther_away(fitted, world):
+    typicality = fitted.typicality(world.X)
+    assert ((typicality >= 0) & (typicality <= 1)).all()
+    # Over the rows of the fit itself it is even from 0 to 1.
+    np.testing.assert_allclose(
+        np.sort(typicality), (np.arange(len(world.X)) + 0.5) / len(world.X), atol=2 / len(world.X)
+    )
+
+
+def test_strangers_are_less_typical_than_nearly_every_row_and_unseen_rows_are_not(fitted, strangers):
+    assert fitted.typicality(strangers).max() < 0.01
+    unseen = make_world(seed=0, n_rows=1000).X
+    assert 0.35 < fitted.typicality(unseen).mean() < 0.65
+
+
+def test_strangers_are_rejected_and_rows_of_classes_are_not(fitted, world, strangers):
+    assert (fitted.predict(strangers, reject_below=0.01) == -1).all()
+    found = fitted.predict(world.X, reject_below=0.01)
+    rejected = found == -1
+    assert 0 < rejected.sum() <= 0.02 * len(world.X)
+    np.testing.assert_array_equal(found[~rejected], fitted.predict(world.X)[~rejected])
+
+
+@pytest.mark.parametrize("reject_below", [0, 0.0, 0.3, 1, 1.0, np.float32(0.5)])
+def test_exactly_the_rows_below_the_typicality_asked_for_are_rejected(fitted, world, reject_below):
+    found = fitted.predict(world.X, reject_below=reject_below)
+    np.testing.assert_array_equal(found == -1, fitted.typicality(world.X) < reject_below)
+    assert found.dtype == fitted.classes_.dtype
+
+
+def test_no_row_is_rejected_unless_that_is_asked_for(fitted, strangers):
+    for found in (fitted.predict(strangers), fitted.predict(strangers, reject_below=None)):
+        assert set(found.tolist()) <= set(fitted.classes_.tolist())
+
+
+@pytest.mark.parametrize(
+    ("names", "missing_label", "marker"),
+    [
+        (np.array([3, 10]), "auto", -1),
+        (np.array([3, 10]), 99, 99),
+        (np.array([3, 10]), None, None),
+        (np.array([2.0, 5.0]), "auto", -1.0),
+        (np.array(["ape", "zoo"]), "auto", "-1"),
+        (np.array(["ape", "zoo"]), "no animal at all", "no animal at all"),
+        (np.array(["ape", "zoo"], dtype=object), "auto", "-1"),
+        (np.array(["ape", "zoo"], dtype=object), None, None),
+        (np.array([False, True]), "auto", None),
+    ],
+    ids=["int", "int 99", "int None", "float", "str", "long str", "object", "object None", "bool"],
+)
+def test_rejected_rows_get_the_missing_label_beside_classes_as_they_are(
+    world, strangers, names, missing_label, marker
+):
+    X, y = world.labelled
+    model = quick(missing_label=missing_label, max_iter=0).fit(X, names[y], world.rest)
+    rows = np.concatenate([world.X[:50], strangers])
+    plain, found = model.predict(rows).tolist(), model.predict(rows, reject_below=0.01).tolist()
+    is_rejected = model.typicality(rows) < 0.01
+    assert is_rejected[50:].all()
+    assert not is_rejected[:50].all()
+    expected = [marker if no else name for name, no in zip(plain, is_rejected, strict=True)]
+    assert found == expected
+    assert [type(a) for a in found] == [type(b) for b in expected]
+
+
+def test_rejected_rows_of_a_float_model_with_nan_as_marker_are_nan(world, strangers):
+    X, y = world.labelled
+    model = quick(missing_label=np.nan, max_iter=0).fit(X, y.astype(float), world.rest)
+    assert np.isnan(model.predict(strangers, reject_below=0.01)).all()
+
+
+def test_rejected_rows_of_boolean_classes_alone_are_none(world, strangers):
+    X, y = world.labelled
+    model = quick(max_iter=0).fit(X, y.astype(bool))
+    assert model.classes_.tolist() == [False, True]
+    assert model.predict(strangers, reject_below=0.01).tolist() == [None] * len(strangers)
+    assert set(model.predict(X, reject_below=0.0).tolist()) == {False, True}
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.5, np.nan, np.inf, "some", [0.1], (0.1, 0.2), np.array([0.1, 0.2])])
+def test_a_part_of_rows_to_reject_that_is_no_part_is_refused_by_name(fitted, world, bad):
+    with pytest.raises(ValueError, match="reject_below=.*must be a number from 0 to 1"):
+        fitted.predict(world.X, reject_below=bad)
+
+
+# --- features, prototypes, what was done -------------------------------------------------------------------
+
+
 def test_transform_gives_unit_rows_named_after_the_class(fitted, world):
     features = fitted.transform(world.X)
     np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1.0, rtol=1e-5)
@@ -340,16 +459,58 @@ def test_fitted_attributes_say_what_was_done(by_default):
     assert by_default.similarity_threshold_ in {
         row["similarity_threshold"] for row in by_default.calibration_
     }
-    assert by_default.merge_threshold_ in {row["merge_cut"] for row in by_default.calibration_}
+    assert by_default.resolution_ in {row["resolution"] for row in by_default.calibration_}
 
 
-def test_given_graph_settings_are_the_ones_used(world):
-    model = quick(
-        n_neighbors=7, similarity_threshold=0.1, merge_threshold=0.5, whitening="soft-total", max_iter=0
-    )
+def used_by(model):
+    return model.n_neighbors_, model.similarity_threshold_, model.resolution_, model.whitening_
+
+
+def test_given_graph_settings_are_the_ones_tried_and_used(world):
+    model = quick(n_neighbors=7, similarity_threshold=0.1, resolution=1.2, whitening="soft-total", max_iter=0)
     model.fit(*world.labelled, world.rest)
-    used = (model.n_neighbors_, model.similarity_threshold_, model.merge_threshold_, model.whitening_)
-    assert used == (7, 0.1, 0.5, "soft-total")
+    assert used_by(model) == (7, 0.1, 1.2, "soft-total")
+    tried = {
+        (row["n_neighbors"], row["similarity_threshold"], row["resolution"], row["whitening"])
+        for row in model.calibration_
+    }
+    assert tried == {used_by(model)}
+
+
+def test_resolution_auto_tries_several_and_a_number_is_the_only_one(world):
+    auto, given = (
+        quick(resolution=resolution, max_iter=0).fit(*world.labelled, world.rest)
+        for resolution in ("auto", 0.8)
+    )
+    tried = {row["resolution"] for row in auto.calibration_}
+    assert len(tried) > 1
+    assert auto.resolution_ in tried
+    assert {row["resolution"] for row in given.calibration_} == {given.resolution_} == {0.8}
+
+
+def test_a_finer_resolution_cuts_more_communities(world):
+    counts = [
+        quick(resolution=resolution).fit(*world.labelled, world.rest).history_[0]["n_communities"]
+        for resolution in (0.5, 1.0, 3.0)
+    ]
+    assert counts[0] > counts[1] > counts[2]
+
+
+@pytest.mark.parametrize("edge_weights", ["shared", "cosine"])
+def test_neighbours_are_compared_only_for_shared_weights(world, monkeypatch, edge_weights):
+    compared = []
+    share = clustering.share_neighbours
+    monkeypatch.setattr(clustering, "share_neighbours", lambda *a: compared.append(a) or share(*a))
+    quick(edge_weights=edge_weights, max_iter=0).fit(*world.labelled, world.rest)
+    assert bool(compared) is (edge_weights == "shared")
+
+
+def test_a_merge_threshold_that_is_given_decides_instead_of_the_count(world):
+    apart, together = (
+        quick(merge_threshold=threshold, max_iter=0).fit(*world.labelled, world.rest).n_clusters_
+        for threshold in (np.inf, 0.0)
+    )
+    assert apart > together
 
 
 def test_fit_predict_returns_labels_of_x(world):
@@ -533,7 +694,7 @@ def narrow(many_known, by_default):
 
 
 @pytest.mark.parametrize("rows", ["narrow", "wide"])
-@pytest.mark.parametrize("method", ["predict", "transform", "predict_proba", "novelty_score"])
+@pytest.mark.parametrize("method", ["predict", "transform", "predict_proba", "novelty_score", "typicality"])
 def test_answers_follow_a_permutation_of_the_rows_exactly(request, rows, method):
     X, model = request.getfixturevalue(rows)
     order = np.random.default_rng(0).permutation(len(X))
@@ -542,7 +703,7 @@ def test_answers_follow_a_permutation_of_the_rows_exactly(request, rows, method)
 
 
 @pytest.mark.parametrize("rows", ["narrow", "wide"])
-@pytest.mark.parametrize("method", ["predict", "transform", "predict_proba"])
+@pytest.mark.parametrize("method", ["predict", "transform", "predict_proba", "typicality"])
 def test_a_row_alone_gets_the_answer_it_gets_in_company(request, rows, method):
     X, model = request.getfixturevalue(rows)
     answer = getattr(model, method)
@@ -562,8 +723,8 @@ def test_another_process_finds_the_same(world, fitted, tmp_path):
     np.savez(tmp_path / "rows.npz", X=world.labelled[0], y=world.labelled[1], rest=world.rest)
     program = (
         "import sys, numpy as np; from pnp_gcd import PNPDiscoverer; rows = np.load(sys.argv[1]);"
-        "model = PNPDiscoverer(random_state=0, n_neighbors=10, similarity_threshold=0.0, whitening=None,"
-        " max_iter=1).fit(rows['X'], rows['y'], rows['rest']);"
+        "model = PNPDiscoverer(random_state=0, n_neighbors=10, similarity_threshold=0.0, resolution=1.0,"
+        " whitening=None, max_iter=1).fit(rows['X'], rows['y'], rows['rest']);"
         "print(*model.unlabelled_labels_)"
     )
     ran = subprocess.run(
@@ -591,6 +752,7 @@ def test_pickle_and_joblib_keep_every_answer(fitted, world, tmp_path):
     for copied in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
         np.testing.assert_array_equal(copied.predict(world.X), fitted.predict(world.X))
         np.testing.assert_array_equal(copied.predict_proba(world.X), fitted.predict_proba(world.X))
+        np.testing.assert_array_equal(copied.typicality(world.X), fitted.typicality(world.X))
         np.testing.assert_array_equal(copied.unlabelled_labels_, fitted.unlabelled_labels_)
 
 
@@ -766,6 +928,10 @@ def test_a_pool_on_another_scale_is_warned_about(world):
         ("n_neighbors", "many"),
         ("similarity_threshold", 1.5),
         ("resolution", 0),
+        ("resolution", "fine"),
+        ("edge_weights", "jaccard"),
+        ("cluster_interval", 0),
+        ("cluster_interval", 1.5),
         ("merge_threshold", -1),
         ("cluster_on", "labelled"),
         ("whitening", "pca"),
@@ -823,7 +989,8 @@ def test_a_missing_label_that_is_no_value_is_refused(world):
 
 
 @pytest.mark.parametrize(
-    "method", ["predict", "predict_proba", "decision_function", "transform", "novelty_score", "score"]
+    "method",
+    ["predict", "predict_proba", "decision_function", "transform", "novelty_score", "typicality", "score"],
 )
 def test_before_fit_every_answer_is_a_not_fitted_error(world, method):
     arguments = (world.X, world.y) if method == "score" else (world.X,)

@@ -5,13 +5,7 @@ import pytest
 from scipy import linalg
 from sklearn.covariance import ledoit_wolf
 
-from pnp_gcd.geometry import (
-    _class_residuals,
-    _shrunk_spread,
-    fit_geometry,
-    reduce_rows,
-    unit_rows,
-)
+from pnp_gcd.geometry import class_residuals, fit_geometry, reduce_rows, shrunk_spread, unit_rows
 
 WHITENINGS = ["within", "soft-within", "soft-total", None]
 
@@ -94,10 +88,9 @@ def test_labels_of_unlabelled_rows_do_not_exist_for_within_whitening():
     rows, _, codes = gaussian_classes(400)
     shown = np.where(np.arange(400) < 200, codes, -1)
     half = fit_geometry(reduce_rows(rows), shown, whitening="within")
-    residuals = _class_residuals(half_coordinates := reduce_rows(rows).coordinates[:200], codes[:200])
-    spread, turn = _shrunk_spread(residuals)
+    residuals = class_residuals(reduce_rows(rows).coordinates[:200].astype(np.float64), codes[:200])
+    spread, turn = shrunk_spread(residuals)
     np.testing.assert_allclose(half.scaling, turn / np.sqrt(spread), rtol=1e-5)
-    assert len(half_coordinates) == len(residuals)
 
 
 def test_without_whitening_angles_between_centred_rows_stay():
@@ -107,23 +100,29 @@ def test_without_whitening_angles_between_centred_rows_stay():
     np.testing.assert_allclose(out @ out.T, centred @ centred.T, atol=1e-5)
 
 
-def test_the_shrunk_spread_is_that_of_ledoit_and_wolf():
+def test_theshrunk_spread_is_that_of_ledoit_and_wolf():
     residuals = np.random.default_rng(0).normal(size=(40, 12)) * np.geomspace(3, 0.3, 12)
     covariance, _ = ledoit_wolf(residuals, assume_centered=True)
-    spread, turn = _shrunk_spread(residuals)
+    spread, turn = shrunk_spread(residuals)
     np.testing.assert_allclose(turn * spread @ turn.T, covariance, rtol=1e-6, atol=1e-9)
 
 
-def test_class_residuals_estimate_the_covariance_without_bias():
+def testclass_residuals_estimate_the_covariance_without_bias():
     # 2000 classes of two rows: plain residuals would show half of the variance.
     rows = np.random.default_rng(0).normal(size=(4000, 3))
-    residuals = _class_residuals(rows, np.repeat(np.arange(2000), 2))
+    residuals = class_residuals(rows, np.repeat(np.arange(2000), 2))
     np.testing.assert_allclose((residuals**2).mean(axis=0), 1.0, atol=0.08)
 
 
 def test_a_class_of_one_row_says_nothing_about_spread():
     rows = np.array([[0.0, 0.0], [2.0, 0.0], [50.0, 50.0]])
-    assert len(_class_residuals(rows, np.array([0, 0, 1]))) == 2
+    assert len(class_residuals(rows, np.array([0, 0, 1]))) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_class_residuals_keep_the_precision_of_the_rows(dtype):
+    rows = np.random.default_rng(0).normal(size=(6, 2)).astype(dtype)
+    assert class_residuals(rows, np.repeat([0, 1], 3)).dtype == dtype
 
 
 def test_one_column_keeps_the_size_of_a_row_by_a_lift():

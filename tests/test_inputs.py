@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from pnp_gcd.exceptions import FeatureScaleWarning, LabelWarning
 from pnp_gcd.inputs import check_same_scale, pool, unwrap_pool
-from pnp_gcd.labels import encode_labels, join_classes, name_novel_classes
+from pnp_gcd.labels import choose_marker, encode_labels, join_classes, mark_rejected, name_novel_classes
 
 
 def pandas_series(values, dtype):
@@ -282,6 +282,37 @@ def test_joining_refuses_doubles_and_what_has_no_order():
         join_classes([1, 2], [2, 3])
     with pytest.raises(TypeError, match="cannot be sorted together"):
         join_classes([1, 2], ["novel_0"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "marker", "expected", "kind"),
+    [
+        (np.array([3, 4, 5]), np.array([-1], np.int8), [3, -1, 5], "i"),
+        (np.array([3.0, 4.0, 5.0]), np.array([np.nan]), [3.0, "nan", 5.0], "f"),
+        (np.array(["a", "b", "c"]), np.array(["unlabelled"]), ["a", "unlabelled", "c"], "U"),
+        (np.array(["a", "b", "c"], dtype=object), np.array([None]), ["a", None, "c"], "O"),
+        (np.array([True, False, True]), np.array([None]), [True, None, True], "O"),
+        (np.array([3, 4, 5]), np.array(["?"]), [3, "?", 5], "O"),
+    ],
+    ids=["int", "float", "str", "object", "bool", "int beside str"],
+)
+def test_rejected_labels_become_the_marker_and_the_others_stay_as_they_are(labels, marker, expected, kind):
+    kept = labels.copy()
+    found = mark_rejected(labels, np.array([False, True, False]), marker)
+    assert found.dtype.kind == kind
+    assert ["nan" if item != item else item for item in found.tolist()] == expected
+    assert [type(item) for item in found.tolist()[::2]] == [type(item) for item in labels.tolist()[::2]]
+    np.testing.assert_array_equal(labels, kept)
+
+
+def test_rejected_labels_of_every_kind_read_back_as_unlabelled(kind):
+    classes = encode_labels(kind[0]).classes
+    codes = np.tile(np.arange(len(classes)), 2)
+    is_rejected = np.arange(len(codes)) >= len(classes)
+    marked = mark_rejected(classes[codes], is_rejected, choose_marker(classes, "auto"))
+    again = encode_labels(marked)
+    assert again.classes.tolist() == classes.tolist()
+    np.testing.assert_array_equal(again.codes, np.where(is_rejected, -1, codes))
 
 
 # --- rows ---

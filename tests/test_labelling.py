@@ -1,23 +1,22 @@
-"""Which community is which class, and what class a row is."""
+"""What classes look like, and how well a row fits each."""
 
 import math
 
 import numpy as np
 import pytest
 
-from pnp_gcd.clustering import Clustering, mean_directions
+from pnp_gcd import labelling as module
 from pnp_gcd.geometry import unit_rows
+from pnp_gcd.grouping import Grouping
 from pnp_gcd.labelling import (
-    Grouping,
     Labelling,
     classify_rows,
-    group_communities,
+    fit_sharpness,
     label_groups,
-    name_groups,
+    measure_closeness,
     score_classes,
-    vote_for_communities,
 )
-from pnp_gcd.neighbours import find_neighbours
+from pnp_gcd.refinement import Discriminant, fit_discriminant
 
 
 def grouped_rows(sizes, width=10, spread=0.1, seed=0):
@@ -26,88 +25,103 @@ def grouped_rows(sizes, width=10, spread=0.1, seed=0):
     return unit_rows(np.eye(width)[homes] + spread * noise), homes
 
 
+def draw_unit(seed, n_rows):
+    return unit_rows(np.random.default_rng(seed).normal(size=(n_rows, 4)))
+
+
+# --- scores ------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture
 def labelling():
-    prototypes = unit_rows(np.random.default_rng(0).normal(size=(5, 4)))
-    return Labelling(prototypes, np.array([0, 1, 2, 1, 0]), 1, 3)
+    """Five prototypes of three classes, and three class means in a space that is turned and stretched."""
+    axes = np.random.default_rng(2).normal(size=(4, 4)).astype(np.float32)
+    discriminant = Discriminant(axes, draw_unit(3, 3))
+    return Labelling(draw_unit(0, 5), np.array([0, 1, 2, 1, 0]), discriminant, 1, 3)
 
 
-def test_scores_are_the_logarithm_of_sums_over_a_class_s_prototypes(labelling):
-    rows = unit_rows(np.random.default_rng(1).normal(size=(6, 4)))
-    scores = score_classes(rows, labelling, 0.1)
+def dot(first, second):
+    return sum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+
+
+def test_scores_add_up_what_prototypes_and_class_means_say(labelling):
+    rows, temperature = draw_unit(1, 6), 0.1
+    scores = score_classes(rows, labelling, temperature)
+    axes, means = labelling.discriminant
     for i, row in enumerate(rows):
-        for c in range(3):
+        mapped = [dot(row, column) for column in axes.T]
+        length = math.sqrt(dot(mapped, mapped))
+        for name in range(3):
             total = 0.0
             for prototype, owner in zip(labelling.prototypes, labelling.classes, strict=True):
-                if owner == c:
-                    total += math.exp(
-                        sum(float(a) * float(b) for a, b in zip(row, prototype, strict=True)) / 0.1
-                    )
-            assert scores[i, c] == pytest.approx(math.log(total), rel=1e-4, abs=1e-4)
-    np.testing.assert_array_equal(classify_rows(rows, labelling, 0.1), scores.argmax(axis=1))
+                if owner == name:
+                    total += math.exp(dot(row, prototype) / (module._LOCAL * temperature))
+            expected = math.log(total) + dot(mapped, means[name]) / length / temperature
+            assert scores[i, name] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    np.testing.assert_array_equal(classify_rows(rows, labelling, temperature), scores.argmax(axis=1))
+
+
+@pytest.mark.parametrize("block", [1, 4, 1000])
+def test_the_size_of_blocks_does_not_matter(labelling, monkeypatch, block):
+    rows = draw_unit(1, 9)
+    monkeypatch.setattr(module, "_BLOCK_ROWS", block)
+    np.testing.assert_array_equal(
+        classify_rows(rows, labelling, 0.1), score_classes(rows, labelling, 0.1).argmax(axis=1)
+    )
 
 
 def test_scores_stay_finite_at_a_tiny_temperature(labelling):
     scores = score_classes(labelling.prototypes, labelling, 1e-4)
     assert np.isfinite(scores).all()
-    np.testing.assert_array_equal(scores.argmax(axis=1), labelling.classes)
 
 
-def test_names_give_owners_their_code_and_new_groups_numbers_by_size():
-    homes = np.repeat([0, 1, 2, 3, 4], [10, 5, 9, 2, 3])
-    sizes = np.bincount(homes)
-    owner = np.array([1, -1, -1, -1, -1])
-    group = np.array([0, 1, 2, 3, 1])  # communities 1 and 4 are one group of 8 rows
-    found = name_groups(group, homes, sizes, owner, n_known=2, min_size=3)
-    assert found.n_classes == 4
-    assert [int(found.rows[homes == h][0]) for h in range(5)] == [1, 3, 2, -1, 3]
+def test_closeness_is_the_cosine_with_the_nearest_class_mean():
+    features, rows = grouped_rows([20, 20, 20], spread=0.3)
+    discriminant = fit_discriminant(features, rows, 3)
+    labelling = Labelling(features[:3], np.arange(3), discriminant, 3, 3)
+    mapped = features.astype(float) @ discriminant.axes
+    mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+    slow = [max(dot(row, mean) for mean in discriminant.directions) for row in mapped]
+    np.testing.assert_allclose(measure_closeness(features, labelling), slow, atol=1e-6)
 
 
-def grouping_of(codes, homes, features, **settings):
-    return group_communities(
-        codes,
-        homes,
-        np.ones(len(homes), dtype=bool),
-        find_neighbours(features, 10),
-        **({"n_known": int(codes.max()) + 1, "cut": np.inf} | settings),
-    )
+def test_rows_unlike_any_class_are_farther_than_every_row_of_a_class():
+    features, rows = grouped_rows([30, 30, 30])
+    labelling = Labelling(features[:3], np.arange(3), fit_discriminant(features, rows, 3), 3, 3)
+    strangers = unit_rows(np.eye(10)[[5, 6, 7]])
+    assert measure_closeness(strangers, labelling).max() < measure_closeness(features, labelling).min()
 
 
-def test_communities_of_one_known_class_become_that_class_and_others_new():
-    features, homes = grouped_rows([20, 20, 20, 30])
-    codes = np.where((np.arange(len(homes)) % 2 == 0) & (homes < 3), np.array([0, 0, 1, -1])[homes], -1)
-    found = grouping_of(codes, homes, features)
-    assert found.n_classes == 3
-    np.testing.assert_array_equal(found.rows, np.array([0, 0, 1, 2])[homes])
+# --- sharpness ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_clusters", [2, 3, 4])
-def test_merging_goes_on_until_no_more_than_n_clusters_are_left(n_clusters):
-    features, homes = grouped_rows([30, 20, 25, 30, 15], spread=0.5)
-    codes = np.where((homes == 0) & (np.arange(len(homes)) % 2 == 0), 0, -1)
-    assert grouping_of(codes, homes, features).n_classes == 5
-    assert grouping_of(codes, homes, features, n_clusters=n_clusters).n_classes <= n_clusters
+def mean_top(scores, sharpness):
+    weights = np.exp(sharpness * (scores - scores.max(axis=1, keepdims=True)))
+    return (weights.max(axis=1) / weights.sum(axis=1)).mean()
 
 
-def test_without_links_to_merge_the_smallest_groups_give_way_to_n_clusters():
-    features, homes = grouped_rows([30, 20, 25, 15], spread=0.01)
-    codes = np.full(len(homes), -1)
-    found = grouping_of(codes, homes, features, n_known=0, n_clusters=2)
-    assert found.n_classes == 2
-    np.testing.assert_array_equal(found.rows, np.array([0, -1, 1, -1])[homes])
+@pytest.mark.parametrize("accuracy", [0.5, 0.7, 0.9])
+def test_sharpness_makes_the_mean_top_probability_the_accuracy(accuracy):
+    scores = 10 * np.random.default_rng(0).normal(size=(300, 5))
+    assert mean_top(scores, fit_sharpness(scores, accuracy)) == pytest.approx(accuracy, abs=1e-3)
 
 
-def test_small_groups_are_no_class_unless_nothing_else_is():
-    features, homes = grouped_rows([30, 3], spread=0.01)
-    codes = np.full(len(homes), -1)
-    assert grouping_of(codes, homes, features, n_known=0, min_size=5).n_classes == 1
-    assert grouping_of(codes, homes, features, n_known=0, min_size=50).n_classes == 2
+def test_sharpness_of_two_classes_by_its_closed_form():
+    scores = np.tile([[4.0, 0.0], [0.0, 4.0]], (10, 1))
+    assert fit_sharpness(scores, 0.8) == pytest.approx(math.log(0.8 / 0.2) / 4, abs=1e-3)
 
 
-def test_a_known_class_without_a_community_still_counts():
-    features, homes = grouped_rows([30, 30])
-    codes = np.where((homes == 0) & (np.arange(60) % 2 == 0), 0, -1)
-    assert grouping_of(codes, homes, features, n_known=3).n_classes == 4
+@pytest.mark.parametrize(("accuracy", "end"), [(1.0, 1), (0.0, 0), (1 / 5, 0)])
+def test_sharpness_stays_within_its_limits_where_the_accuracy_is_out_of_reach(accuracy, end):
+    scores = np.random.default_rng(0).normal(size=(300, 5))
+    assert fit_sharpness(scores, accuracy) == module._SHARPNESS[end]
+
+
+def test_sharpness_does_not_depend_on_an_offset_of_a_row_s_scores():
+    rng = np.random.default_rng(0)
+    scores = 10 * rng.normal(size=(100, 4))
+    moved = scores + 1e3 * rng.normal(size=(100, 1))
+    assert fit_sharpness(moved, 0.8) == pytest.approx(fit_sharpness(scores, 0.8), abs=1e-3)
 
 
 # --- prototypes --------------------------------------------------------------------------------------------
@@ -180,9 +194,46 @@ def test_known_classes_keep_their_codes_whatever_their_size():
     np.testing.assert_array_equal(classify_rows(features, found, 0.1), homes)
 
 
-def test_rows_far_from_every_community_vote_for_none():
-    members = unit_rows(np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.1, 1.0, 0.0]]))
-    labels = np.array([0, 0, 1, 1])
-    clustering = Clustering(labels, mean_directions(members, labels), np.zeros(4, dtype=bool))
-    asking = unit_rows(np.array([[1.0, 0.05, 0.0], [0.05, 1.0, 0.0], [0.3, 0.0, 1.0]]))
-    assert vote_for_communities(asking, clustering, members).tolist() == [0, 1, -1]
+def test_the_discriminant_is_fitted_on_labelled_rows_under_their_label():
+    features, homes = grouped_rows([20, 20, 20])
+    codes = np.full(60, -1)
+    codes[[0, 25]] = [1, 1]  # row 0 lies in the community of class 0
+    found = label_groups(features, codes, Grouping(homes, 3), homes, n_known=2)
+    rows = homes.copy()
+    rows[0] = 1
+    np.testing.assert_allclose(
+        found.discriminant.cosines(features), fit_discriminant(features, rows, 3).cosines(features), atol=1e-5
+    )
+
+
+def test_class_means_are_renumbered_together_with_prototypes():
+    features, homes = grouped_rows([10, 30, 20], spread=0.3)
+    found = label_groups(features, np.full(60, -1), Grouping(homes, 3), homes, n_known=0)
+    renamed = np.array([2, 0, 1])[homes]  # largest first
+    np.testing.assert_array_equal(found.discriminant.cosines(features).argmax(axis=1), renamed)
+    np.testing.assert_array_equal(found.classes[(features @ found.prototypes.T).argmax(axis=1)], renamed)
+
+
+def test_a_community_split_between_classes_speaks_for_each_with_its_own_rows():
+    features, homes = grouped_rows([20, 20, 20])
+    rows = homes.copy()
+    rows[:5] = 1  # a corner of community 0 went to class 1
+    found = label_groups(features, np.full(60, -1), Grouping(rows, 3), homes, n_known=0)
+    pieces = {tuple(p) for p in found.prototypes.round(4).tolist()}
+    for piece in (features[:5], features[20:40]):
+        mean = unit_rows(piece.astype(float).mean(axis=0, keepdims=True))[0]
+        assert min(np.abs(mean - p).max() for p in pieces) < 1e-3
+
+
+def test_a_class_that_lost_its_rows_is_no_class():
+    # Refinement left class 2 without a row; class 0 reaches from the first axis to the third.
+    axis = np.repeat([0, 2, 1], [20, 20, 30])
+    features = unit_rows(np.eye(6)[axis] + 0.15 * np.random.default_rng(0).normal(size=(70, 6)))
+    rows = np.repeat([0, 1], [40, 30])
+    assert label_groups(features, np.full(70, -1), Grouping(rows, 3), rows, n_known=0).n_classes == 2
+
+
+def test_a_class_that_lost_its_rows_is_begun_anew_where_exactly_so_many_are_asked_for():
+    features, rows = grouped_rows([30, 30], spread=0.2)
+    found = label_groups(features, np.full(60, -1), Grouping(rows, 3), rows, n_known=0, n_clusters=3)
+    assert (np.bincount(classify_rows(features, found, 0.1), minlength=3) > 0).all()

@@ -5,7 +5,14 @@ import pytest
 
 from pnp_gcd import neighbours as module
 from pnp_gcd.geometry import unit_rows
-from pnp_gcd.neighbours import Neighbours, _drop_self, _search_exactly, _search_inverted_file, find_neighbours
+from pnp_gcd.neighbours import (
+    Neighbours,
+    _drop_self,
+    _search_exactly,
+    _search_inverted_file,
+    find_neighbours,
+    share_neighbours,
+)
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +111,47 @@ def test_as_many_neighbours_as_rows_are_refused(rows, n_neighbors):
         ValueError, match=f"n_neighbors={n_neighbors} needs more than {n_neighbors} rows, got 150"
     ):
         find_neighbours(rows, n_neighbors)
+
+
+# --- shared neighbours -------------------------------------------------------------------------------------
+
+
+def slow_shares(indices, n_neighbors, n_listed):
+    """Return the Jaccard overlap of two rows' nearest rows, each with its own, by Python's sets."""
+    lists = [{row, *near[:n_listed]} for row, near in enumerate(indices.tolist())]
+    return [
+        [len(lists[row] & lists[other]) / len(lists[row] | lists[other]) for other in near[:n_neighbors]]
+        for row, near in enumerate(indices.tolist())
+    ]
+
+
+@pytest.mark.parametrize(("n_found", "n_neighbors"), [(6, 6), (6, 2), (20, 5), (30, 10), (30, 30)])
+def test_shares_are_the_overlap_of_sets_of_at_most_twenty_nearest_rows(rows, n_found, n_neighbors):
+    found = find_neighbours(rows, n_found)
+    shares = share_neighbours(found, n_neighbors)
+    assert shares.dtype == np.float32
+    np.testing.assert_allclose(shares, slow_shares(found.indices, n_neighbors, 20), rtol=1e-6)
+
+
+def test_shares_of_two_cliques_and_the_bridge_between_them_by_hand():
+    # Rows 0 1 2 list each other, as do 3 4 5, but row 2 lists row 3 in the place of row 1.
+    found = Neighbours(
+        np.array([[1, 2], [0, 2], [0, 3], [4, 5], [3, 5], [3, 4]]), np.ones((6, 2), dtype=np.float32)
+    )
+    shares = share_neighbours(found, 2)
+    np.testing.assert_allclose(
+        shares, [[1, 2 / 4], [1, 2 / 4], [2 / 4, 1 / 5], [1, 1], [1, 1], [1, 1]], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("block", [1, 3, 64])
+def test_the_size_of_blocks_does_not_matter_to_shares(rows, monkeypatch, block):
+    found = find_neighbours(rows, 9)
+    whole = share_neighbours(found, 4)
+    monkeypatch.setattr(module, "_BLOCK_COMPARISONS", block * 4 * 10**2)
+    np.testing.assert_array_equal(share_neighbours(found, 4), whole)
+
+
+def test_more_edges_than_were_found_are_those_found(rows):
+    found = find_neighbours(rows, 5)
+    np.testing.assert_array_equal(share_neighbours(found, 50), share_neighbours(found, 5))

@@ -8,16 +8,21 @@ import pytest
 import torch
 
 from pnp_gcd import training
-from pnp_gcd.calibration import GraphSettings
+from pnp_gcd.clustering import GraphSettings
+from pnp_gcd.counting import ClassCount
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import unit_rows
+from pnp_gcd.labelling import classify_rows, measure_closeness, score_classes
 from pnp_gcd.objectives import LossTerms, LossWeights
-from pnp_gcd.training import TrainingSettings, _Trainer, discover
+from pnp_gcd.probing import ProbeSettings
+from pnp_gcd.settings import TrainingSettings
+from pnp_gcd.training import _Trainer, discover
 
 ALL_ON = LossWeights(0.65, 1.3, 0.35, 0.35, 0.65)
 SETTINGS = TrainingSettings(
     n_neighbors=10,
     similarity_threshold=0.0,
+    resolution=1.0,
     merge_cut=float("inf"),
     whitening=None,
     max_iter=2,
@@ -39,9 +44,9 @@ def codes_of(world):
 def make_trainer(world, codes=None, **changes):
     settings = change(**changes)
     inputs = unit_rows(world.X - world.X.mean(axis=0))
-    graph = GraphSettings(settings.n_neighbors)
+    probing = ProbeSettings(GraphSettings(settings.n_neighbors), cluster_on=settings.cluster_on)
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
-    return _Trainer(inputs, codes_of(world) if codes is None else codes, graph, settings, seeds)
+    return _Trainer(inputs, codes_of(world) if codes is None else codes, probing, settings, seeds)
 
 
 def only(name):
@@ -299,11 +304,11 @@ def test_rows_that_go_on_keep_their_momentum_when_the_memory_grows(world):
     trainer = make_trainer(world, prototypes_per_class=3)
     trainer.refresh()
     trainer.train_batch(first_batch(trainer), 0.05)
-    old = trainer.optimiser.state[trainer.student.memory]["momentum_buffer"].clone()
+    old = trainer.optimiser.velocities[trainer.student.memory].clone()
     memory = trainer.student.memory
     trainer.student.memory = torch.nn.Parameter(torch.cat([memory.detach(), memory.detach()[:2]]))
     trainer._follow_memory(np.r_[np.arange(len(old)), -1, -1])
-    new = trainer.optimiser.state[trainer.student.memory]["momentum_buffer"]
+    new = trainer.optimiser.velocities[trainer.student.memory]
     assert torch.equal(new[: len(old)], old)
     assert (new[len(old) :] == 0).all()
 
@@ -325,7 +330,7 @@ def test_a_row_that_is_new_has_no_momentum_even_if_the_memory_keeps_its_size(wor
     )
     assert sorted(origin.tolist()) == [-1, *range(1, len(memory))]
     trainer._follow_memory(origin)
-    momentum = trainer.optimiser.state[trainer.student.memory]["momentum_buffer"]
+    momentum = trainer.optimiser.velocities[trainer.student.memory]
     assert (momentum[torch.from_numpy(origin < 0)] == 0).all()
 
 
@@ -340,18 +345,136 @@ def test_refresh_writes_the_mean_direction_of_each_class_found(world):
         assert (active @ mean).max() > 1 - 1e-5
 
 
-def test_clustering_on_unlabelled_rows_searches_only_them(world, monkeypatch):
-    trainer = make_trainer(world, cluster_on="unlabelled")
-    searched = []
+def test_with_nothing_found_yet_a_refresh_clusters_even_if_that_is_not_due(world):
+    trainer = make_trainer(world)
+    row = trainer.refresh(is_due=False)
+    assert trainer.last_probe is not None
+    assert row["n_communities"] == trainer.last_probe.n_communities > 1
+
+
+# --- how often classes are found ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def probes(monkeypatch):
+    """Return a list that grows by the features of every probe."""
+    seen = []
+    original = training.probe_classes
+
+    def watched(features, *args, **kwargs):
+        seen.append(features.copy())
+        return original(features, *args, **kwargs)
+
+    monkeypatch.setattr(training, "probe_classes", watched)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("cluster_interval", "max_iter", "n_probes"), [(1, 3, 4), (2, 3, 3), (4, 3, 2), (2, 5, 4), (4, 0, 1)]
+)
+def test_classes_are_found_every_so_many_epochs_and_once_at_the_end(
+    world, probes, cluster_interval, max_iter, n_probes
+):
+    history = discover(
+        world.X, codes_of(world), change(cluster_interval=cluster_interval, max_iter=max_iter)
+    ).history
+    assert len(history) == max_iter
+    assert len(probes) == n_probes
+
+
+def test_between_two_probes_the_prototypes_follow_the_features(world, probes):
+    trainer = make_trainer(world, cluster_interval=3)
+    trainer.run_epoch(0)
+    trainer.run_epoch(1)
+    trainer.refresh(is_due=False)
+    assert len(probes) == 1
+    features = training.encode_rows(trainer.student.encoder, trainer.inputs)
+    assert not np.allclose(features, probes[0], atol=1e-3)
+    rows = trainer.last_probe.grouping.rows
+    active = trainer.student.memory.detach().numpy()[trainer.student.is_active.numpy()]
+    for name in np.unique(rows[rows >= 0]):
+        mean = unit_rows(features[rows == name].astype(np.float64).mean(axis=0, keepdims=True))[0]
+        assert np.abs(active - mean).max(axis=1).min() < 1e-5
+
+
+def test_without_unlabelled_rows_classes_are_never_searched(world, probes):
+    found = discover(world.X, world.y, SETTINGS)
+    assert probes == []
+    assert found.labelling.n_classes == 4
+
+
+# --- how many classes, and how sure ------------------------------------------------------------------------
+
+
+def calibrated_with(monkeypatch, **changes):
+    """Let calibration end with other values than it found."""
+    original = training.calibrate
     monkeypatch.setattr(
         training,
-        "find_neighbours",
-        lambda rows, k, find=training.find_neighbours: searched.append(len(rows)) or find(rows, k),
+        "calibrate",
+        lambda *args, **kwargs: dataclasses.replace(original(*args, **kwargs), **changes),
     )
-    probe = trainer.probe(trainer.inputs)
-    assert searched == [int((~world.has_label).sum())]
-    assert len(probe.homes) == len(world.X)
-    assert probe.homes[~world.has_label].min() >= 0
+
+
+@pytest.mark.parametrize(("n_new", "n_classes", "interval"), [(2.2, 4, (3, 6)), (1.0, 3, (2, 4))])
+def test_the_number_counted_is_the_number_merged_to(world, monkeypatch, n_new, n_classes, interval):
+    calibrated_with(monkeypatch, count=ClassCount(n_new, 0.5))
+    found = discover(world.X, codes_of(world), change(merge_cut=None, max_iter=0))
+    assert found.labelling.n_classes == n_classes
+    assert found.interval == interval
+
+
+def test_the_interval_holds_what_is_reported_even_if_the_count_did_not(world, monkeypatch):
+    calibrated_with(monkeypatch, count=ClassCount(40.0, 0.1))
+    found = discover(world.X, codes_of(world), change(merge_cut=None, max_iter=0))
+    assert found.interval == (found.labelling.n_classes, 43)
+    assert found.labelling.n_classes < 41
+
+
+@pytest.mark.parametrize("n_clusters", [3, 7])
+def test_a_number_given_is_certain(world, n_clusters):
+    found = discover(world.X, codes_of(world), change(n_clusters=n_clusters, max_iter=0))
+    assert found.interval == (n_clusters, n_clusters)
+
+
+def test_where_no_label_can_tell_the_interval_is_what_was_found(world):
+    found = discover(world.X, np.full(len(world.X), -1), change(max_iter=0))
+    assert found.interval == (found.labelling.n_classes,) * 2
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.8])
+def test_probabilities_are_as_sure_as_calibration_expects_classes_to_be_right(world, monkeypatch, accuracy):
+    calibrated_with(monkeypatch, accuracy=accuracy)
+    codes = codes_of(world)
+    found = discover(world.X, codes, SETTINGS)
+    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    scores = found.sharpness * score_classes(features[codes < 0], found.labelling, SETTINGS.temperature)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert (weights.max(axis=1) / weights.sum(axis=1)).mean() == pytest.approx(accuracy, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["all labelled", "none labelled"])
+def test_where_nothing_could_be_held_back_scores_are_as_they_come(world, kind):
+    codes = world.y if kind == "all labelled" else np.full(len(world.y), -1)
+    assert discover(world.X, codes, change(max_iter=0)).sharpness == 1.0
+
+
+def test_the_usual_closeness_are_the_quantiles_of_all_rows(world):
+    found = discover(world.X, codes_of(world), SETTINGS)
+    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    closeness = measure_closeness(features, found.labelling)
+    usual = found.usual_closeness
+    assert (np.diff(usual) >= 0).all()
+    assert (usual[0], usual[-1]) == pytest.approx((closeness.min(), closeness.max()))
+    assert usual[len(usual) // 2] == pytest.approx(np.median(closeness))
+
+
+def test_the_classes_of_rows_are_those_of_their_scores(world):
+    found = discover(world.X, codes_of(world), SETTINGS)
+    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    np.testing.assert_array_equal(
+        found.row_classes, classify_rows(features, found.labelling, SETTINGS.temperature)
+    )
 
 
 # --- interruption ------------------------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+"""What the benchmarks share: sets of rows, the peer that is given the number of classes, scores.
+
+Needs nothing but the package and scikit-learn; a file of your own comes in by ``read_set``.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from pnp_gcd import PNPDiscoverer
+from pnp_gcd.datasets import DiscoverySplit
+from pnp_gcd.datasets.toy import make_discovery_split
+from pnp_gcd.matching import match_by_overlap
+from pnp_gcd.metrics import SplitAccuracy, split_cluster_accuracy
+
+N_BINS = 10
+
+
+class LabelledSet(NamedTuple):
+    """Rows X of shape (n, d) and their true classes y of shape (n,)."""
+
+    X: NDArray[np.floating]
+    y: NDArray[Any]
+
+    def take(self, rows: NDArray[Any]) -> LabelledSet:
+        """Return some rows, by position or mask."""
+        return LabelledSet(self.X[rows], self.y[rows])
+
+
+class TimedFit(NamedTuple):
+    """A fitted estimator and the seconds its fit took."""
+
+    model: Any
+    seconds: float
+
+
+def read_set(path: Path) -> LabelledSet:
+    """Read arrays X and y of an .npz file."""
+    with np.load(path) as arrays:
+        missing = {"X", "y"} - set(arrays.files)
+        if missing:
+            raise SystemExit(f"{path} has no array {' and '.join(sorted(missing))}, only {arrays.files}.")
+        X, y = arrays["X"], arrays["y"]
+    return LabelledSet(X.astype(np.result_type(X, np.float32)), y)  # half precision is for disks
+
+
+def read_seeds(text: str) -> list[int]:
+    """Read "0,1,2"."""
+    return [int(seed) for seed in text.split(",")]
+
+
+def make_clouds(
+    n_classes: int, rows_per_class: int, *, separation: float, seed: int, n_columns: int = 64
+) -> LabelledSet:
+    """Draw classes as Gaussian clouds, each longer in some directions of its own than in others.
+
+    A cloud's standard deviation falls from its first direction to its last as 1/√rank and is 1 in
+    the root mean square; ``separation`` is that of the centres, in each column.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = np.arange(1, n_columns + 1) ** -0.5
+    lengths /= np.sqrt(np.mean(lengths**2))
+    clouds = []
+    for centre in rng.normal(scale=separation, size=(n_classes, n_columns)):
+        directions, _ = np.linalg.qr(rng.normal(size=(n_columns, n_columns)))
+        clouds.append(centre + (rng.normal(size=(rows_per_class, n_columns)) * lengths) @ directions)
+    return LabelledSet(np.concatenate(clouds), np.repeat(np.arange(n_classes), rows_per_class))
+
+
+def split_set(
+    rows: LabelledSet, seed: int, *, known: float = 0.5, labelled: float = 0.5, unseen: float = 0.1
+) -> DiscoverySplit:
+    """Draw a part of the classes as known, of their rows as labelled, and of all rows as unseen."""
+    n_known = max(1, round(known * len(np.unique(rows.y))))
+    parts = make_discovery_split(rows.y, n_known=n_known, labelled=labelled, unseen=unseen, random_state=seed)
+    return DiscoverySplit(
+        *rows.take(parts.labelled),
+        *rows.take(parts.unlabelled),
+        *rows.take(parts.unseen),
+        parts.known_classes,
+    )
+
+
+def count_classes(data: DiscoverySplit) -> int:
+    """Count the classes that a fit can meet: labelled ones and those of the pool."""
+    return len(np.union1d(data.y_labelled, data.y_unlabelled))
+
+
+def fit_discoverer(
+    data: DiscoverySplit, seed: int, *, X_outliers: NDArray[np.floating] | None = None
+) -> TimedFit:
+    """Fit ``PNPDiscoverer`` with its defaults; outliers follow the pool's own rows."""
+    pool = data.X_unlabelled if X_outliers is None else np.concatenate([data.X_unlabelled, X_outliers])
+    start = time.perf_counter()
+    model = PNPDiscoverer(random_state=seed).fit(data.X_labelled, data.y_labelled, pool)
+    return TimedFit(model, time.perf_counter() - start)
+
+
+def fit_k_means(
+    data: DiscoverySplit, seed: int, *, X_outliers: NDArray[np.floating] | None = None
+) -> TimedFit:
+    """Fit k-means, given the true number of classes, on the same rows."""
+    outliers = () if X_outliers is None else (X_outliers,)
+    rows = np.concatenate([data.X_labelled, data.X_unlabelled, *outliers])
+    start = time.perf_counter()
+    model = KMeans(count_classes(data), n_init=10, random_state=seed).fit(rows)
+    return TimedFit(model, time.perf_counter() - start)
+
+
+def score_k_means(data: DiscoverySplit, k_means: KMeans) -> SplitAccuracy:
+    """Return the accuracies of k-means on the pool."""
+    return split_cluster_accuracy(data.y_unlabelled, k_means.predict(data.X_unlabelled), data.known_classes)
+
+
+def warm_up() -> None:
+    """Fit both estimators once on few rows, so that no timed fit pays for imports."""
+    data = split_set(make_clouds(4, 30, separation=2.0, seed=0), seed=0)
+    fit_discoverer(data, seed=0)
+    fit_k_means(data, seed=0)
+
+
+def pair_classes(data: DiscoverySplit, found: NDArray[Any]) -> dict[Any, Any]:
+    """Pair classes found in the pool with true ones (Hungarian); known names absent there mean themselves."""
+    true_names, true_codes = np.unique(data.y_unlabelled, return_inverse=True)
+    found_names, found_codes = np.unique(found, return_inverse=True)
+    match = match_by_overlap(true_codes, found_codes, len(true_names), len(found_names))
+    pairs = {label: label for label in data.known_classes.tolist() if label not in true_names}
+    names = true_names.tolist()
+    return pairs | {
+        label: names[code] for label, code in zip(found_names.tolist(), match, strict=True) if code >= 0
+    }
+
+
+def is_right(truth: NDArray[Any], found: NDArray[Any], pairs: dict[Any, Any]) -> NDArray[np.bool_]:
+    """Tell for each row whether its class found is paired with its true one."""
+    rows = zip(truth.tolist(), found.tolist(), strict=True)
+    return np.array([label in pairs and pairs[label] == true for true, label in rows], dtype=np.bool_)
+
+
+def calibration_error(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
+    """Return the expected calibration error: mean |confidence − accuracy| over ten bins of equal width."""
+    bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    gaps = np.bincount(bins, weights=confidence - right, minlength=N_BINS)
+    return float(np.abs(gaps).sum() / len(confidence))

@@ -1,0 +1,187 @@
+"""How many classes nobody has labelled."""
+
+import numpy as np
+import pytest
+
+from pnp_gcd.counting import (
+    ClassCount,
+    CountingTrial,
+    LabelMixture,
+    _count_in_trial,
+    count_by_size,
+    count_new_classes,
+    read_labels,
+    split_shares,
+)
+from pnp_gcd.hiding import hide_classes
+from pnp_gcd.merging import find_merges, own_communities
+from pnp_gcd.neighbours import Neighbours
+
+# --- what labels say ---------------------------------------------------------------------------------------
+
+
+def neighbours_of(indices):
+    indices = np.array(indices, dtype=np.int64)
+    return Neighbours(indices, np.ones(indices.shape, dtype=np.float32))
+
+
+def test_labels_around_labelled_rows_are_counted_by_hand():
+    # Around class 0: 3 of 4 are labelled; around class 1: 1 of 2. Of those four, two are alike.
+    near = neighbours_of([[1, 3], [0, 2], [1, 4], [0, 1], [0, 2]])
+    found = read_labels(near, np.array([0, 0, 1, -1, -1]), 2)
+    together = 4 / 6  # lent to every class as 50 neighbours' worth
+    np.testing.assert_allclose(found.seen, [(3 + 50 * together) / 54, (1 + 50 * together) / 52])
+    assert found.mixing == pytest.approx(0.5)
+
+
+def test_only_the_ten_nearest_rows_are_looked_at():
+    indices = np.array([np.delete(np.arange(14), row) for row in range(14)])
+    codes = np.where(np.arange(14) < 11, 0, -1)  # the last columns alone are unlabelled rows
+    found = read_labels(neighbours_of(indices), codes, 1)
+    np.testing.assert_allclose(found.seen, [1.0])
+
+
+def test_without_labelled_neighbours_nothing_is_seen():
+    found = read_labels(neighbours_of([[1], [0], [1]]), np.array([0, -1, -1]), 1)
+    np.testing.assert_allclose(found.seen, [0.0])
+    assert split_shares(found, 1.0)[0] > 0
+
+
+@pytest.mark.parametrize("n_new", [0.0, 2.0, 7.5])
+def test_neighbours_from_new_classes_hide_part_of_the_share_by_the_closed_form(n_new):
+    mixture = LabelMixture(np.array([0.2, 0.3, 0.4]), 0.1)
+    np.testing.assert_allclose(split_shares(mixture, n_new), mixture.seen * (1 + 0.1 * n_new / (3 + 2)))
+
+
+def test_a_share_is_never_above_one_nor_nothing():
+    np.testing.assert_array_equal(split_shares(LabelMixture(np.array([0.0, 0.9]), 0.5), 20.0), [1e-3, 1.0])
+
+
+# --- counting, in worlds where the answer is known ---------------------------------------------------------
+
+ROWS = 48  # of every class: divides into equal pieces, and labels divide among these
+
+
+def count(n_pieces, n_known, *, seed=0, has_links=False, cross=0.0, n_labelled=2):
+    """Count in a world of classes in pieces: communities of equal size, every second row labelled.
+
+    Pieces of one class may have links, no two of them as many; ``cross`` times as many have those of
+    different classes.
+    """
+    classes = np.repeat(np.arange(len(n_pieces)), n_pieces)
+    sizes = ROWS // np.asarray(n_pieces)[classes]
+    homes = np.repeat(np.arange(len(classes)), sizes)
+    truth = classes[homes]
+    codes = np.where((truth < n_known) & (np.arange(len(homes)) % n_labelled == 0), truth, -1)
+    links = np.random.default_rng(seed).uniform(1, 2, size=(len(classes), len(classes)))
+    links *= np.where(classes[:, None] == classes, 1.0, cross) * np.outer(sizes, sizes) * has_links
+    trials = []
+    for hiding in hide_classes(codes, seed):
+        owners = own_communities(hiding.visible, homes, hiding.n_visible, len(classes))
+        trials.append(CountingTrial(hiding, homes, owners, find_merges(links + links.T, sizes, owners)))
+    return count_new_classes(trials, LabelMixture(np.full(n_known, 1 / n_labelled), 0.0), min_size=2)
+
+
+@pytest.mark.parametrize("n_pieces", [1, 2, 3, 4])
+@pytest.mark.parametrize(("n_known", "n_new"), [(4, 4), (6, 3), (6, 1), (5, 10)])
+def test_classes_are_counted_however_many_pieces_each_is_in(n_pieces, n_known, n_new):
+    found = count([n_pieces] * (n_known + n_new), n_known)
+    assert found.n_new == pytest.approx(n_new)
+    assert found.error == pytest.approx(0.0)
+    assert found.interval(n_known) == (n_known + n_new, n_known + n_new)
+
+
+@pytest.mark.parametrize("has_links", [False, True])
+@pytest.mark.parametrize("n_pieces", [1, 2, 3])
+def test_where_every_class_is_known_no_new_one_is_counted(n_pieces, has_links):
+    assert count([n_pieces] * 6, 6, has_links=has_links).n_new == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("cross", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("n_pieces", [2, 4, 6])
+def test_the_count_hardly_depends_on_how_far_pieces_were_merged(n_pieces, cross):
+    found = count([n_pieces] * 20, 12, has_links=True, cross=cross)
+    assert found.n_new == pytest.approx(8.0, rel=0.15)
+
+
+@pytest.mark.parametrize("n_labelled", [2, 4])
+def test_the_count_does_not_depend_on_how_many_rows_are_labelled(n_labelled):
+    assert count([2] * 9, 6, n_labelled=n_labelled).n_new == pytest.approx(3.0)
+
+
+def uneven(seed, n_known=12, n_new=8):
+    n_pieces = np.random.default_rng(seed).integers(1, 4, size=n_known + n_new)
+    return count(n_pieces, n_known, seed=seed), n_known, n_new
+
+
+def test_where_classes_come_apart_unevenly_the_error_says_so():
+    found, _, n_new = uneven(0)
+    assert found.error > 0.5
+    assert found.n_new == pytest.approx(n_new, rel=0.5)
+
+
+def test_the_interval_holds_the_truth_about_nine_times_in_ten():
+    held, widths = [], []
+    for seed in range(40):
+        found, n_known, n_new = uneven(seed)
+        low, high = found.interval(n_known)
+        held.append(low <= n_known + n_new <= high)
+        widths.append(high - low)
+    assert np.mean(held) >= 0.85
+    assert np.mean(widths) < n_new  # not by saying nothing
+
+
+def test_groups_below_the_smallest_size_are_no_class():
+    # Two stray pairs of rows stand beside six known classes and two new ones.
+    classes = np.arange(10)
+    sizes = np.array([ROWS] * 8 + [2, 2])
+    homes = np.repeat(classes, sizes)
+    codes = np.where((homes < 6) & (np.arange(len(homes)) % 2 == 0), homes, -1)
+    hiding = hide_classes(codes, 0)[0]
+    owners = own_communities(hiding.visible, homes, hiding.n_visible, 10)
+    trial = CountingTrial(hiding, homes, owners, find_merges(np.zeros((10, 10)), sizes, owners))
+    assert _count_in_trial(trial, np.full(6, 0.5), 3)[0] == pytest.approx(2.0)
+    assert _count_in_trial(trial, np.full(6, 0.5), 2)[0] == pytest.approx(4.0)
+
+
+def test_rows_without_a_community_are_left_out():
+    homes = np.repeat(np.arange(9), ROWS)
+    codes = np.where((homes < 6) & (np.arange(len(homes)) % 2 == 0), homes, -1)
+    homes[np.arange(len(homes)) % 8 < 2] = -1  # labelled and unlabelled rows alike
+    trials = []
+    for hiding in hide_classes(codes, 0):
+        at_home = homes >= 0
+        owners = own_communities(hiding.visible[at_home], homes[at_home], hiding.n_visible, 9)
+        sizes = np.bincount(homes[at_home])
+        trials.append(CountingTrial(hiding, homes, owners, find_merges(np.zeros((9, 9)), sizes, owners)))
+    found = count_new_classes(trials, LabelMixture(np.full(6, 0.5), 0.0), min_size=2)
+    assert found.n_new == pytest.approx(3.0)
+
+
+# --- the count ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_new", "error", "interval"),
+    [(3.0, 0.0, (8, 8)), (3.0, 1.0, (6, 10)), (2.0, 5.0, (5, 16)), (0.0, 0.0, (5, 5)), (2.4, 0.1, (7, 8))],
+)
+def test_the_interval_is_1645_errors_wide_on_both_sides_and_holds_the_known_classes(n_new, error, interval):
+    assert ClassCount(n_new, error).interval(5) == interval
+
+
+def test_by_size_new_classes_fill_what_known_ones_leave():
+    codes = np.r_[np.zeros(10, dtype=int), np.full(90, -1)]
+    found = count_by_size(LabelMixture(np.array([0.5]), 0.0), codes)  # a class of 20 rows among 100
+    assert found.n_new == pytest.approx(4.0)
+    assert found.error == pytest.approx(2.0)
+
+
+def test_by_size_the_mean_known_class_is_the_measure():
+    codes = np.r_[np.repeat([0, 1], [10, 30]), np.full(80, -1)]
+    found = count_by_size(LabelMixture(np.array([0.5, 1.0]), 0.0), codes)  # classes of 20 and 30 rows
+    assert found.n_new == pytest.approx((120 - 50) / 25)
+
+
+def test_by_size_known_classes_that_fill_every_row_leave_no_new_one():
+    codes = np.r_[np.zeros(10, dtype=int), np.full(5, -1)]
+    assert count_by_size(LabelMixture(np.array([0.5]), 0.0), codes) == ClassCount(0.0, 0.0)
