@@ -289,6 +289,7 @@ class _Search:
             grouping.rows,
             grouping.n_classes,
             temperature=self.request.temperature,
+            n_rounds=1,  # enough to compare settings
         )
         return score_found(hiding, rows, grouping.n_classes, share[hiding.order])
 

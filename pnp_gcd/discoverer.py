@@ -95,7 +95,7 @@ class PNPDiscoverer(
         Communities with at least this many neighbour edges per pair of rows are pieces of one
         class and merge. "auto" merges until the number of classes is left that hidden known
         classes speak for; ``inf`` merges nothing but the communities of one known class.
-    cluster_interval : int, default=4
+    cluster_interval : int, default=5
         Epochs from one clustering to the next; the paper's is 1. Prototypes follow the features in
         every epoch.
     cluster_on : {"all", "unlabelled"}, default="all"
@@ -271,7 +271,7 @@ class PNPDiscoverer(
         resolution: float | Literal["auto"] = "auto",
         edge_weights: Literal["shared", "cosine"] = "shared",
         merge_threshold: float | Literal["auto"] = "auto",
-        cluster_interval: int = 4,
+        cluster_interval: int = 5,
         cluster_on: Literal["all", "unlabelled"] = "all",
         whitening: Literal["auto", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
@@ -599,8 +599,10 @@ class PNPDiscoverer(
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        if reject_below is not None and not (
-            isinstance(reject_below, numbers.Real) and 0.0 <= float(reject_below) <= 1.0
+        if reject_below is not None and (
+            isinstance(reject_below, bool)
+            or not isinstance(reject_below, numbers.Real)
+            or not 0.0 <= float(reject_below) <= 1.0
         ):
             raise ValueError(
                 f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."

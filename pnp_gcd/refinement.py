@@ -23,8 +23,6 @@ _VOTERS = 15
 _VOTE_TEMPERATURE = 0.1
 # A class that no neighbour names keeps this part of the votes.
 _NO_VOTE = 1e-3
-# Rounds after which classes hardly change.
-_N_ROUNDS = 2
 
 
 class Discriminant(NamedTuple):
@@ -73,6 +71,7 @@ def refine_rows(
     n_classes: int,
     *,
     temperature: float,
+    n_rounds: int = 2,
 ) -> NDArray[np.int64]:
     """Return the class of each row by its neighbours' classes and the class means, after some rounds.
 
@@ -88,10 +87,12 @@ def refine_rows(
     n_classes : int
     temperature : float
         Of the softmax over class means.
+    n_rounds : int
+        After two, classes hardly change.
     """
     labelled = codes >= 0
     rows = np.where(labelled, codes, rows)
-    for _ in range(_N_ROUNDS):
+    for _ in range(n_rounds):
         if not (rows >= 0).any():
             break
         axes, directions = fit_discriminant(features, rows, n_classes)

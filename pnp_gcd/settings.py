@@ -30,7 +30,7 @@ class TrainingSettings:
     resolution: float | None = None
     edge_weights: EdgeWeights = "shared"
     merge_cut: float | None = None
-    cluster_interval: int = 4
+    cluster_interval: int = 5
     cluster_on: Literal["all", "unlabelled"] = "all"
     whitening: Whitening | Literal["auto"] = "auto"
     n_components: int | None = 256

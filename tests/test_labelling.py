@@ -52,11 +52,12 @@ def test_scores_add_up_what_prototypes_and_class_means_say(labelling):
         mapped = [dot(row, column) for column in axes.T]
         length = math.sqrt(dot(mapped, mapped))
         for name in range(3):
-            total = 0.0
-            for prototype, owner in zip(labelling.prototypes, labelling.classes, strict=True):
-                if owner == name:
-                    total += math.exp(dot(row, prototype) / (module._LOCAL * temperature))
-            expected = math.log(total) + dot(mapped, means[name]) / length / temperature
+            kernels = [
+                math.exp(dot(row, prototype) / (module._LOCAL * temperature))
+                for prototype, owner in zip(labelling.prototypes, labelling.classes, strict=True)
+                if owner == name
+            ]
+            expected = math.log(sum(kernels) / len(kernels)) + dot(mapped, means[name]) / length / temperature
             assert scores[i, name] == pytest.approx(expected, rel=1e-5, abs=1e-5)
     np.testing.assert_array_equal(classify_rows(rows, labelling, temperature), scores.argmax(axis=1))
 
