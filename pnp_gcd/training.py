@@ -47,6 +47,8 @@ __all__ = ["Discovery", "discover"]
 _FULL_RATE_WIDTH = 256
 _WEIGHT_DECAY = 5e-5
 _MAX_GRADIENT = 0.5
+# With fewer different rows than this, copies are kept.
+_FEWEST_ROWS = 10
 # Rows looked at for the usual distance between neighbours, the neighbour that counts, and rows by
 # which the probabilities are calibrated.
 _SAMPLED_ROWS = 2000
@@ -107,8 +109,10 @@ def discover(
         Told ``("calibration", row)`` and ``("epoch", row)`` as they are made.
     """
     first, copy_of = _find_copies(rows)
-    if len(first) < len(rows):  # copies of a row would fill its list of neighbours
-        found = discover(rows[first], _merge_codes(codes, copy_of, len(first)), settings, report=report)
+    merged = _merge_codes(codes, copy_of, len(first))
+    # Copies of a row would fill its list of neighbours: they count once, if that leaves rows enough.
+    if len(first) < len(rows) and _has_enough(merged, settings):
+        found = discover(rows[first], merged, settings, report=report)
         return replace(found, row_classes=found.row_classes[copy_of])
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
     calibration = _calibrate(rows, codes, settings, int(seeds[0]), report)
@@ -155,6 +159,13 @@ def _merge_codes(codes: NDArray[np.int64], copy_of: NDArray[np.int64], n_rows: i
     labelled = np.flatnonzero(codes >= 0)[::-1]  # backwards, so that the first one is written last
     merged[copy_of[labelled]] = codes[labelled]
     return merged
+
+
+def _has_enough(codes: NDArray[np.int64], settings: TrainingSettings) -> bool:
+    """Tell whether rows without their copies still satisfy what was asked for."""
+    n_new = (settings.n_clusters or 0) - (int(codes.max(initial=-1)) + 1)
+    least = max(_FEWEST_ROWS, (settings.n_neighbors or 0) + 2)
+    return len(codes) >= least and int((codes < 0).sum()) >= max(1, n_new)
 
 
 def _calibrate(

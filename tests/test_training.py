@@ -514,3 +514,28 @@ def test_an_interrupt_in_a_report_can_keep_the_epoch_it_reports(world):
 
     found = discover(world.X, codes_of(world), change(on_interrupt="keep", max_iter=5), report=report)
     assert len(found.history) == 1
+
+
+# --- copies of a row ---------------------------------------------------------------------------------------
+
+
+def test_copies_of_a_row_count_once_and_get_its_class(world):
+    codes = codes_of(world)
+    once = discover(world.X, codes, SETTINGS)
+    thrice = discover(np.repeat(world.X, 3, axis=0), np.repeat(codes, 3), SETTINGS)
+    np.testing.assert_array_equal(thrice.row_classes, np.repeat(once.row_classes, 3))
+    np.testing.assert_array_equal(thrice.labelling.prototypes, once.labelling.prototypes)
+
+
+def test_a_copy_takes_the_first_label_that_one_of_them_has():
+    rows = np.array([[1.0, 0.0], [0.0, 0.0], [-0.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
+    first, copy_of = training._find_copies(rows)
+    assert first.tolist() == [0, 1, 4]
+    assert copy_of.tolist() == [0, 1, 1, 0, 2]
+    assert training._merge_codes(np.array([-1, 1, 2, 0, -1]), copy_of, 3).tolist() == [0, 1, -1]
+
+
+def test_copies_are_kept_where_too_few_different_rows_would_be_left(world):
+    rows = np.repeat(world.X[:6], 5, axis=0)
+    found = discover(rows, np.repeat([0, 0, 1, 1, -1, -1], 5), SETTINGS)
+    assert len(found.row_classes) == 30
