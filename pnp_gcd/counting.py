@@ -42,6 +42,8 @@ _FEW_CLASSES = 2
 _N_STEPS = 40
 # Groups per hidden class at which a step counts: neither all in pieces nor all in one.
 _PLAUSIBLE = (0.5, 2.0)
+# Classes differ in how many groups they fill by this part of it at least, even if a few hidden ones do not.
+_LEAST_SPREAD = 0.25
 # The labelled share and the number of classes depend on each other; both settle within a few rounds.
 _N_ROUNDS = 4
 
@@ -142,7 +144,7 @@ def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *,
         counts, pieces = [count for count, _ in found], [piece for _, piece in found]
         n_new = float(np.mean(counts))
     per_class = np.concatenate(pieces)
-    spread = float(per_class.std() / max(per_class.mean(), 1e-9))
+    spread = max(float(per_class.std() / max(per_class.mean(), 1e-9)), _LEAST_SPREAD)
     n_hidden = len(np.unique(np.concatenate([t.hiding.order[t.hiding.n_visible :] for t in trials])))
     error = n_new * spread * np.sqrt(1.0 / n_hidden + 1.0 / max(n_new, 1.0))
     return ClassCount(n_new, float(np.hypot(error, np.std(counts))))

@@ -29,6 +29,8 @@ class ProbeSettings:
     graph : GraphSettings
     n_classes : int or None
         How many classes to merge communities into, known ones included.
+    interval : tuple of int or None
+        Lowest and highest number of classes instead, if the links between groups show one clearly.
     merge_cut : float
         Without ``n_classes``, neighbour edges per pair of rows that communities of one class have.
     cluster_on : {"all", "unlabelled"}
@@ -40,6 +42,7 @@ class ProbeSettings:
 
     graph: GraphSettings
     n_classes: int | None = None
+    interval: tuple[int, int] | None = None
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
     temperature: float = 0.1
@@ -88,6 +91,7 @@ def probe_classes(
         n_known=n_known,
         min_size=smallest_class(graph.n_neighbors),
         n_classes=settings.n_classes,
+        interval=settings.interval,
         cut=settings.merge_cut,
     )
     rows = grouping.rows.copy()
