@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Links fall off steeply if those of one merge are this many times those of the next.
-_STEEP = 4.0
+_STEEP = 8.0
 # Part of a community's own rows that the distance gate would turn away.
 _FARTHEST_PART = 0.05
 

@@ -270,8 +270,8 @@ def path_of(strength):
 @pytest.mark.parametrize(
     ("strength", "interval", "n_merges"),
     [
-        ([0.9, 0.8, 0.1, 0.05], (2, 5), 2),  # eight times as strong as the next
-        ([0.9, 0.8, 0.1, 0.05], (4, 5), None),  # the fall is outside of the interval
+        ([0.9, 0.8, 0.05, 0.03], (2, 5), 2),  # sixteen times as strong as the next
+        ([0.9, 0.8, 0.05, 0.03], (4, 5), None),  # the fall is outside of the interval
         ([0.9, 0.8, 0.7, 0.6], (2, 5), None),  # gradual
         ([0.9, 0.8, 0.7, 0.6], (1, 5), 4),  # nothing links what is left
         ([np.inf, np.inf, 0.5, 0.1], (1, 5), 4),
