@@ -60,6 +60,12 @@ class Request:
     whitenings: Sequence[Whitening] | None = None
     temperature: float = 0.1
 
+    def first_graph(self, n_neighbors: int) -> GraphSettings:
+        """Return what is asked for, else all edges at the plain resolution."""
+        return GraphSettings(
+            n_neighbors, self.similarity_threshold or 0.0, self.resolution or 1.0, self.edge_weights
+        )
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -139,12 +145,7 @@ def calibrate(
 def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Request) -> Calibration:
     """Settle for defaults; one known class still tells how many rows a class has."""
     whitening: Whitening = request.whitenings[0] if request.whitenings else "soft-total"
-    graph = GraphSettings(
-        request.n_neighbors or default_neighbours(len(codes)),
-        request.similarity_threshold or 0.0,
-        request.resolution or 1.0,
-        request.edge_weights,
-    )
+    graph = request.first_graph(request.n_neighbors or default_neighbours(len(codes)))
     geometry = fit_geometry(reduction, codes, whitening=whitening)
     count = None
     n_known = int(codes.max(initial=-1)) + 1
@@ -188,12 +189,7 @@ class _Search:
 
     def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
         """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""
-        first = GraphSettings(
-            self.grid[min(_FIRST, len(self.grid) - 1)],
-            self.request.similarity_threshold or 0.0,
-            self.request.resolution or 1.0,
-            self.request.edge_weights,
-        )
+        first = self.request.first_graph(self.grid[min(_FIRST, len(self.grid) - 1)])
         best = self._climb(_Setting(whitenings[0], first))
         for whitening in whitenings[1:]:
             best = self._better(best, best.setting._replace(whitening=whitening))

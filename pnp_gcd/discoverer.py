@@ -562,17 +562,16 @@ class PNPDiscoverer(
         rows = self._read_rows(X, "X")
         return encode_rows(self.encoder_, map_in_blocks(self._geometry.apply, rows))
 
-    def _log_scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log-scores (n, n_clusters_) in the order known, then new."""
+    def _log_scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return log-scores (n, n_clusters_) of learnt features in the order known, then new."""
         from pnp_gcd.encoding import map_in_blocks
         from pnp_gcd.labelling import score_classes
 
-        features = self._features(X)
         return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
 
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""
-        scores = self._log_scores(X)
+        scores = self._log_scores(self._features(X))
         scores -= scores.max(axis=1, keepdims=True)
         scores *= self._sharpness
         return np.exp(scores, out=scores)
@@ -607,11 +606,12 @@ class PNPDiscoverer(
             raise ValueError(
                 f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."
             )
-        labels = self.classes_[self._in_order(self._log_scores(X)).argmax(axis=1)]
+        features = self._features(X)
+        labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
         if reject_below is None:
             return labels
         marker = choose_marker(self.classes_, self.missing_label)
-        return mark_rejected(labels, self.typicality(X) < float(reject_below), marker)
+        return mark_rejected(labels, self._typicality(features) < float(reject_below), marker)
 
     def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return how typical each row is of some class, known or new, from 0 to 1.
@@ -627,11 +627,13 @@ class PNPDiscoverer(
         -------
         ndarray of shape (n_rows,)
         """
-        check_is_fitted(self)
+        return self._typicality(self._features(X))
+
+    def _typicality(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the part of the rows of the fit that are farther from their class mean."""
         from pnp_gcd.encoding import map_in_blocks
         from pnp_gcd.labelling import measure_closeness
 
-        features = self._features(X)
         closeness = map_in_blocks(lambda block: measure_closeness(block, self._labelling), features)
         return np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
 
@@ -663,7 +665,7 @@ class PNPDiscoverer(
         -------
         ndarray of shape (n_rows, n_clusters_), or (n_rows,) for two classes
         """
-        scores = self._in_order(self._log_scores(X))
+        scores = self._in_order(self._log_scores(self._features(X)))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def novelty_score(self, X: ArrayLike) -> NDArray[np.float64]:

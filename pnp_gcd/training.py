@@ -213,18 +213,23 @@ def _probe_settings(
     )
 
 
+def _thin(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return every n-th row, so that not many more than enough are scored."""
+    return rows[:: max(1, len(rows) // _MAX_SCORED_ROWS)]
+
+
 def _sharpness(
     features: NDArray[np.float32], labelling: Labelling, temperature: float, accuracy: float | None
 ) -> float:
     """Return the factor on log-scores; 1 where nothing could be held back to learn it from."""
     if accuracy is None or not len(features) or labelling.n_classes < 2:
         return 1.0
-    sample = features[:: max(1, len(features) // _MAX_SCORED_ROWS)]
+    sample = _thin(features)
     return fit_sharpness(score_classes(sample, labelling, temperature), accuracy)
 
 
 def _usual_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDArray[np.float64]:
-    sample = features[:: max(1, len(features) // _MAX_SCORED_ROWS)]
+    sample = _thin(features)
     out: NDArray[np.float64] = np.quantile(measure_closeness(sample, labelling), np.linspace(0, 1, 1001))
     return out
 
