@@ -19,8 +19,11 @@ from pnp_gcd.counting import (
     ClassCount,
     CountingTrial,
     LabelMixture,
+    combine_counts,
     count_by_size,
     count_new_classes,
+    describe_sizes,
+    estimate_sizes,
     read_labels,
     split_shares,
 )
@@ -28,6 +31,7 @@ from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import Geometry, Reduction, Whitening, fit_geometry
 from pnp_gcd.grouping import Communities, find_communities, group_communities, n_searched, smallest_class
 from pnp_gcd.hiding import FoundAgain, Hiding, hide_classes, score_found
+from pnp_gcd.merging import ClassSizes
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 from pnp_gcd.refinement import refine_rows
 
@@ -39,6 +43,10 @@ _FIRST = 1
 # Part of all edges that a candidate threshold cuts, and candidate resolutions.
 _THRESHOLD_QUANTILES = (0.15,)
 _RESOLUTIONS = (0.7, 1.4)
+# Communities per class that merging starts from, and resolutions to get them by: a class that shares its
+# community with another cannot be told from it by merging.
+_COMMUNITIES_PER_CLASS = 3.0
+_FINER = (1.0, 0.7, 0.5)
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
@@ -78,6 +86,8 @@ class Calibration:
     graph : GraphSettings
     count : ClassCount or None
         New classes; None where no label can tell.
+    usual : ClassSizes or None
+        How many rows a class has, by the known ones.
     accuracy : float or None
         Part of unlabelled rows expected to get their class, None where nothing could be hidden.
     table : list of dict
@@ -90,6 +100,7 @@ class Calibration:
     geometry: Geometry
     graph: GraphSettings
     count: ClassCount | None = None
+    usual: ClassSizes | None = None
     accuracy: float | None = None
     table: list[dict[str, Any]] = field(default_factory=list)
 
@@ -139,7 +150,8 @@ def calibrate(
     best = search.confirm(search.choose(request.whitenings or _possible_whitenings(codes)))
     whitening, graph = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
-    return Calibration(geometry, graph, best.counted, search.expected_accuracy(best), search.table)
+    accuracy = search.expected_accuracy(best)
+    return Calibration(geometry, graph, best.counted, search.usual, accuracy, search.table)
 
 
 def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Request) -> Calibration:
@@ -147,20 +159,22 @@ def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Req
     whitening: Whitening = request.whitenings[0] if request.whitenings else "soft-total"
     graph = request.first_graph(request.n_neighbors or default_neighbours(len(codes)))
     geometry = fit_geometry(reduction, codes, whitening=whitening)
-    count = None
+    count = usual = None
     n_known = int(codes.max(initial=-1)) + 1
     if n_known and (codes < 0).any():
         features = geometry.apply_to_coordinates(reduction.coordinates)
         neighbours = find_neighbours(features, n_searched(1, len(features)))
-        count = count_by_size(read_labels(neighbours, codes, n_known), codes)
-    return Calibration(geometry, graph, count)
+        mixture = read_labels(neighbours, codes, n_known)
+        count = count_by_size(mixture, len(codes))
+        usual = describe_sizes(estimate_sizes(mixture, count.n_new))
+    return Calibration(geometry, graph, count, usual)
 
 
 def _possible_whitenings(codes: NDArray[np.int64]) -> list[Whitening]:
     """Return the geometries to compare: label-based ones need classes with pairs of rows."""
     if (np.bincount(codes[codes >= 0]) >= 4).sum() < 2:
         return ["soft-total", None]
-    return ["soft-within", "within", "soft-total"]
+    return ["discriminant", "soft-within", "soft-total"]
 
 
 class _Search:
@@ -186,11 +200,13 @@ class _Search:
         self.table: list[dict[str, Any]] = []
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
         self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
+        self.by_size = count_by_size(self.mixture, len(codes))
+        self.usual = describe_sizes(estimate_sizes(self.mixture, self.by_size.n_new))
 
     def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
         """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""
         first = self.request.first_graph(self.grid[min(_FIRST, len(self.grid) - 1)])
-        best = self._climb(_Setting(whitenings[0], first))
+        best = self._climb(self._make_finer(_Setting(whitenings[0], first)))
         for whitening in whitenings[1:]:
             best = self._better(best, best.setting._replace(whitening=whitening))
         for graph in self._other_graphs(best.setting):
@@ -211,6 +227,18 @@ class _Search:
         known = np.mean([found.known_accuracy for found in result.found])
         novel = np.mean([found.novel_accuracy for found in result.found])
         return float(part * known + (1.0 - part) * novel)
+
+    def _make_finer(self, setting: _Setting) -> _Setting:
+        """Lower the resolution until there are communities enough to merge."""
+        wanted = _COMMUNITIES_PER_CLASS * (self.n_known + self.by_size.n_new)
+        for resolution in _FINER if self.request.resolution is None else ():
+            setting = setting._replace(graph=replace(setting.graph, resolution=resolution))
+            try:
+                if self._communities(setting, 0).path.n_communities >= wanted:
+                    break
+            except EmptyGraphError:
+                break
+        return setting
 
     def _climb(self, start: _Setting) -> _Result:
         """Return the best result along the grid, going up from ``start`` or, if that is worse, down."""
@@ -234,7 +262,8 @@ class _Search:
             cuts = [max(0.0, float(np.quantile(edges, quantile))) for quantile in _THRESHOLD_QUANTILES]
             graphs += [replace(setting.graph, similarity_threshold=cut) for cut in cuts]
         if self.request.resolution is None:
-            graphs += [replace(setting.graph, resolution=resolution) for resolution in _RESOLUTIONS]
+            base = setting.graph.resolution
+            graphs += [replace(setting.graph, resolution=base * factor) for factor in _RESOLUTIONS]
         return graphs
 
     def _better(self, best: _Result, setting: _Setting) -> _Result:
@@ -253,7 +282,8 @@ class _Search:
             CountingTrial(hiding, found.homes, found.ownership, found.path)
             for hiding, found in zip(hidings, communities, strict=True)
         ]
-        count = count_new_classes(trials, self.mixture, min_size=min_size)
+        by_hiding = count_new_classes(trials, self.mixture, min_size=min_size)
+        count = combine_counts(by_hiding, self.by_size)
         share = split_shares(self.mixture, count.n_new)
         n_classes = self.n_known + round(count.n_new)
         found = [
@@ -316,12 +346,13 @@ class _Search:
             setting.graph,
             n_known=hiding.n_visible,
             seed=self.seed,
+            usual=self.usual,
             neighbours=neighbours,
         )
 
     def _features(self, whitening: Whitening, which: int) -> tuple[NDArray[np.float32], Neighbours]:
         """Return features and neighbours; a geometry never sees the labels it will be scored on."""
-        key = (whitening, which if whitening in ("within", "soft-within") else 0)
+        key = (whitening, which if whitening in ("discriminant", "within", "soft-within") else 0)
         if key not in self._seen:
             geometry = fit_geometry(self.reduction, self.hidings[which].visible, whitening=whitening)
             features = geometry.apply_to_coordinates(self.reduction.coordinates)

@@ -19,33 +19,41 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pnp_gcd.hiding import Hiding, expect_rows
-from pnp_gcd.merging import MergePath, Ownership
+from pnp_gcd.merging import ClassSizes, MergePath, Ownership
 from pnp_gcd.neighbours import Neighbours
 
 __all__ = [
     "ClassCount",
     "CountingTrial",
     "LabelMixture",
+    "combine_counts",
     "count_by_size",
     "count_new_classes",
+    "describe_sizes",
+    "estimate_sizes",
     "read_labels",
     "split_shares",
 ]
 
 # Neighbours of a labelled row in which labels are counted.
-_NEAR = 10
+_NEAR = 5
 # Neighbours' worth of evidence that every class lends from all of them together.
 _PRIOR = 50
 # So few known classes halve what their mixing says about new ones.
-_FEW_CLASSES = 2
+_FEW_CLASSES = 1
 # Merge steps at which groups are counted.
 _N_STEPS = 40
 # Groups per hidden class at which a step counts: neither all in pieces nor all in one.
 _PLAUSIBLE = (0.5, 2.0)
 # Classes differ in how many groups they fill by this part of it at least, even if a few hidden ones do not.
 _LEAST_SPREAD = 0.25
-# The labelled share and the number of classes depend on each other; both settle within a few rounds.
+# The labelled share and the number of classes depend on each other; both settle within some rounds.
 _N_ROUNDS = 4
+_N_SIZE_ROUNDS = 20
+# By this part the labelled share errs, seen on many kinds of rows.
+_SHARE_ERROR = 0.06
+# What one class more would add to the squared spread of log-sizes: few classes may be alike by chance.
+_SIZE_PRIOR = 0.05
 
 
 class LabelMixture(NamedTuple):
@@ -57,10 +65,13 @@ class LabelMixture(NamedTuple):
         Labelled part of the neighbours of each class's labelled rows.
     mixing : float
         Part of the labelled ones that belong to another class.
+    n_labelled : ndarray of shape (n_known,), int64
+        Labelled rows of each class.
     """
 
     seen: NDArray[np.float64]
     mixing: float
+    n_labelled: NDArray[np.int64]
 
 
 class CountingTrial(NamedTuple):
@@ -109,19 +120,36 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known)
     together = seen.sum() / max(n_near.sum(), 1)
     alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
-    return LabelMixture((seen + _PRIOR * together) / (n_near + _PRIOR), float(1.0 - alike))
+    n_labelled = np.bincount(own, minlength=n_known)
+    return LabelMixture((seen + _PRIOR * together) / (n_near + _PRIOR), float(1.0 - alike), n_labelled)
 
 
-def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
-    """Return the labelled part of each known class.
+def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
+    """Return how many rows each known class has, labelled or not.
 
     Neighbours from new classes are never labelled and hide part of the share. They are as many as
     those from other known classes, which show by their labels, times new classes per known class;
-    less where known classes are so few that two of them may mix by chance.
+    a little less where known classes are so few that two of them may mix by chance. A labelled row
+    is not its own neighbour, so that the share seen is that of the other rows of its class.
     """
     hidden_by_new = mixture.mixing * n_new / (len(mixture.seen) + _FEW_CLASSES)
-    out: NDArray[np.float64] = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
+    share = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
+    n_labelled = mixture.n_labelled
+    out: NDArray[np.float64] = np.where(n_labelled > 1, 1.0 + (n_labelled - 1) / share, n_labelled / share)
     return out
+
+
+def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
+    """Return the labelled part of each known class."""
+    out: NDArray[np.float64] = mixture.n_labelled / estimate_sizes(mixture, n_new)
+    return out
+
+
+def describe_sizes(sizes: NDArray[np.float64]) -> ClassSizes:
+    """Return the mean and the spread of log-sizes, allowing for few classes that are alike by chance."""
+    logs = np.log(np.maximum(sizes, 1.0))
+    squares = float(((logs - logs.mean()) ** 2).sum())
+    return ClassSizes(float(logs.mean()), float(np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))))
 
 
 def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:
@@ -189,12 +217,28 @@ def _steps(path: MergePath) -> NDArray[np.int64]:
     return out
 
 
-def count_by_size(mixture: LabelMixture, codes: NDArray[np.int64]) -> ClassCount:
-    """Return the number of new classes if they are as large as known ones, where none can be hidden."""
+def count_by_size(mixture: LabelMixture, n_rows: int) -> ClassCount:
+    """Return the number of new classes if they are on average as large as known ones.
+
+    Its error follows from how much known classes differ in size, and from that of the labelled share.
+    """
     n_known = len(mixture.seen)
-    labelled = np.bincount(codes[codes >= 0], minlength=n_known)
-    n_new = 0.0
-    for _ in range(_N_ROUNDS):
-        sizes = labelled / split_shares(mixture, n_new)
-        n_new = max(0.0, float(len(codes) - sizes.sum())) / float(sizes.mean())
-    return ClassCount(n_new, n_new * 0.5)
+    n_new = float(n_known)
+    for _ in range(_N_SIZE_ROUNDS):
+        sizes = estimate_sizes(mixture, n_new)
+        n_new = max(0.0, n_rows - float(sizes.sum())) / float(sizes.mean())
+    by_spread = n_new * describe_sizes(sizes).spread * np.sqrt(1.0 / n_known + 1.0 / max(n_new, 1.0))
+    by_share = _SHARE_ERROR * n_rows / float(sizes.mean())
+    return ClassCount(n_new, float(np.hypot(by_spread, by_share)))
+
+
+def combine_counts(first: ClassCount, second: ClassCount) -> ClassCount:
+    """Return the mean of two counts, the surer one counting more.
+
+    What the two disagree by, beyond what their errors explain, makes the result less sure.
+    """
+    weights = np.array([1.0 / max(count.error, 1e-3) ** 2 for count in (first, second)])
+    part = weights / weights.sum()
+    n_new = float(part @ [first.n_new, second.n_new])
+    disagreement = float(np.sqrt(part @ (np.array([first.n_new, second.n_new]) - n_new) ** 2))
+    return ClassCount(n_new, float(np.hypot(weights.sum() ** -0.5, disagreement)))

@@ -233,7 +233,7 @@ class PNPDiscoverer(
         "merge_threshold": [Interval(numbers.Real, 0, None, closed="both"), StrOptions({"auto"})],
         "cluster_interval": [Interval(numbers.Integral, 1, None, closed="left")],
         "cluster_on": [StrOptions({"all", "unlabelled"})],
-        "whitening": [StrOptions({"auto", "within", "soft-within", "soft-total"}), None],
+        "whitening": [StrOptions({"auto", "discriminant", "within", "soft-within", "soft-total"}), None],
         "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
         "batch_size": [Interval(numbers.Integral, 2, None, closed="left")],

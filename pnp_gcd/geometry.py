@@ -25,10 +25,12 @@ __all__ = [
     "unit_rows",
 ]
 
-Whitening = Literal["within", "soft-within", "soft-total"] | None
+Whitening = Literal["discriminant", "within", "soft-within", "soft-total"] | None
 
 # Above this width the full eigendecomposition costs more than it tells.
 _MAX_EXACT_WIDTH = 2048
+# Spread between classes, relative to that inside them, that every direction is granted.
+_LEAST_BETWEEN = 1e-3
 # Rows beyond this add nothing to a covariance of a few hundred columns.
 _MAX_COVARIANCE_ROWS = 50_000
 # Up to this many columns the length of a centred row is news, not noise: it is kept by a lift.
@@ -150,9 +152,30 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         )
         power = 0.5 if whitening == "within" else 0.25
     floor = max(float(spread.max(initial=0.0)) * 1e-10, 1e-30)
-    scaling = (turn / np.maximum(spread, floor) ** power).astype(np.float32)
+    spread = np.maximum(spread, floor)
+    scaling = (turn / spread**power).astype(np.float32)
+    if whitening == "discriminant":
+        scaling = _weigh_directions(reduction.coordinates, turn, spread)
     lift = _lift(reduction.coordinates @ scaling)
     return Geometry(reduction.centre, reduction.axes, scaling, lift, whitening)
+
+
+def _weigh_directions(
+    coordinates: NDArray[np.float32], turn: NDArray[np.float64], spread: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return a scaling that keeps a direction as far as classes differ in it.
+
+    Where rows inside the classes have unit spread, all rows have spread 1 + λ, λ of it between classes,
+    known and new alike. λ / (1 + 2λ) is what the product of two rows' coordinates then says about
+    whether their class is the same (two-covariance model with Gaussian classes).
+    """
+    whitened = coordinates @ (turn / np.sqrt(spread))
+    total, axes = linalg.eigh(np.cov(whitened, rowvar=False).reshape(len(spread), len(spread)))
+    between = np.maximum(total - 1.0, _LEAST_BETWEEN)
+    weighed = (axes * np.sqrt(between / (1.0 + 2.0 * between))) @ axes.T
+    # Half of the whitening is taken back: spreads learnt on known classes fit new ones only roughly.
+    out: NDArray[np.float32] = ((turn / np.sqrt(spread)) @ weighed * spread**0.25).astype(np.float32)
+    return out
 
 
 def _principal_axes(

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd.clustering import Clustering, GraphSettings, cluster_neighbours
-from pnp_gcd.merging import LINK_NEIGHBOURS, MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.merging import (
+    LINK_NEIGHBOURS,
+    ClassSizes,
+    MergePath,
+    Ownership,
+    count_links,
+    find_merges,
+    own_communities,
+)
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 
 __all__ = [
@@ -92,6 +100,7 @@ def find_communities(
     *,
     n_known: int,
     seed: int,
+    usual: ClassSizes | None = None,
     clustered: NDArray[np.bool_] | None = None,
     neighbours: Neighbours | None = None,
 ) -> Communities:
@@ -106,6 +115,8 @@ def find_communities(
     settings : GraphSettings
     n_known : int
     seed : int
+    usual : ClassSizes or None
+        How many rows a class usually has, if that is known.
     clustered : ndarray of shape (n,), bool, or None
         Rows to cluster; None for all. Others vote for a near community.
     neighbours : Neighbours or None
@@ -125,7 +136,8 @@ def find_communities(
     ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities)
     sizes = np.bincount(homes[at_home], minlength=n_communities)
     links = count_links(neighbours, clustering.labels, n_communities)
-    return Communities(homes, neighbours, clustered, ownership, find_merges(links, sizes, ownership))
+    path = find_merges(links, sizes, ownership, usual=usual)
+    return Communities(homes, neighbours, clustered, ownership, path)
 
 
 def vote_for_communities(

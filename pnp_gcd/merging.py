@@ -17,7 +17,15 @@ from scipy.stats import binom
 from pnp_gcd.matching import count_overlap, match_by_overlap
 from pnp_gcd.neighbours import Neighbours
 
-__all__ = ["LINK_NEIGHBOURS", "MergePath", "Ownership", "count_links", "find_merges", "own_communities"]
+__all__ = [
+    "LINK_NEIGHBOURS",
+    "ClassSizes",
+    "MergePath",
+    "Ownership",
+    "count_links",
+    "find_merges",
+    "own_communities",
+]
 
 # Edges of a row that count as links between communities.
 LINK_NEIGHBOURS = 20
@@ -25,6 +33,8 @@ LINK_NEIGHBOURS = 20
 _SHARE_GATE = 0.45
 # A community is surely new if a known class would show so few labels less often than this.
 _SURELY_NEW = 0.05
+# Logarithm of the factor by which classes of one size may seem to differ in it.
+_LEAST_WIDTH = 0.3
 
 
 class Ownership(NamedTuple):
@@ -43,6 +53,26 @@ class Ownership(NamedTuple):
     is_new: NDArray[np.bool_]
 
 
+class ClassSizes(NamedTuple):
+    """How many rows a class usually has.
+
+    Attributes
+    ----------
+    mean, spread : float
+        Mean and standard deviation of the logarithm of a class's rows.
+    """
+
+    mean: float
+    spread: float
+
+    def allow(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 1 for groups of usual size or below, and less the larger a group is beyond that."""
+        width = np.hypot(2.0 * self.spread, _LEAST_WIDTH)
+        beyond = np.maximum(np.log(np.maximum(sizes, 1.0)) - self.mean, 0.0) / width
+        out: NDArray[np.float64] = np.exp(-0.5 * beyond**2)
+        return out
+
+
 class MergePath(NamedTuple):
     """Merges in the order they are made, best linked first.
 
@@ -52,8 +82,8 @@ class MergePath(NamedTuple):
     kept, dropped : ndarray of shape (m,), int64
         The community that takes over, and the one that ends.
     strength : ndarray of shape (m,), float64
-        Neighbour edges per pair of rows between the two; infinite for merges that the
-        labels ask for.
+        Neighbour edges per pair of rows between the two, less where both together are larger
+        than a class usually is; infinite for merges that the labels ask for.
     """
 
     n_communities: int
@@ -137,17 +167,23 @@ def count_links(neighbours: Neighbours, homes: NDArray[np.int64], n_communities:
 
 
 def find_merges(
-    links: NDArray[np.float64], sizes: NDArray[np.int64], ownership: Ownership, *, n_left: int = 1
+    links: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    ownership: Ownership,
+    *,
+    usual: ClassSizes | None = None,
+    n_left: int = 1,
 ) -> MergePath:
     """Order the merges: communities of one known class first, then by links per pair of rows.
 
     Communities of different known classes never meet, nor does a surely new one meet a known
-    class. Ends when ``n_left`` groups are left or no pair may merge.
+    class. Two that together are much larger than a class is usually (``usual``) merge late. Ends when
+    ``n_left`` groups are left or no pair may merge.
     """
     links, totals = links.copy(), sizes.astype(np.float64)
     kept, dropped = _join_owned(links, totals, ownership.owner)
     strength = [np.inf] * len(kept)
-    state = _Groups(links, totals, *ownership, np.array(dropped, dtype=np.int64))
+    state = _Groups(links, totals, ownership, usual, np.array(dropped, dtype=np.int64))
     while state.n_left > n_left:
         into, gone, how_strong = state.best_pair()
         if how_strong <= 0:
@@ -189,12 +225,12 @@ class _Groups:
         self,
         links: NDArray[np.float64],
         sizes: NDArray[np.float64],
-        owner: NDArray[np.int64],
-        is_new: NDArray[np.bool_],
+        ownership: Ownership,
+        usual: ClassSizes | None,
         gone: NDArray[np.int64],
     ) -> None:
-        self.links, self.sizes = links, np.maximum(sizes, 1.0)
-        self.owner, self.is_new = owner.copy(), is_new.copy()
+        self.links, self.sizes, self.usual = links, np.maximum(sizes, 1.0), usual
+        self.owner, self.is_new = ownership.owner.copy(), ownership.is_new.copy()
         self.alive = np.ones(len(sizes), dtype=bool)
         self.alive[gone] = False
         self.partner = np.zeros(len(sizes), dtype=np.int64)
@@ -232,6 +268,8 @@ class _Groups:
     def strengths(self, group: int) -> NDArray[np.float64]:
         """Return how strongly ``group`` may merge with each other one; −inf where it may not."""
         strength = self.links[group] / (self.sizes[group] * self.sizes)
+        if self.usual is not None:
+            strength *= self.usual.allow(self.sizes[group] + self.sizes)
         owner, is_new = self.owner[group], self.is_new[group]
         if owner >= 0:
             strength[(self.owner >= 0) & (self.owner != owner)] = -np.inf

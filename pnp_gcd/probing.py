@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.grouping import Communities, Grouping, find_communities, group_communities, smallest_class
+from pnp_gcd.merging import ClassSizes
 from pnp_gcd.refinement import refine_rows
 
 __all__ = ["Probe", "ProbeSettings", "probe_classes"]
@@ -31,6 +32,8 @@ class ProbeSettings:
         How many classes to merge communities into, known ones included.
     interval : tuple of int or None
         Lowest and highest number of classes instead, if the links between groups show one clearly.
+    usual : ClassSizes or None
+        How many rows a class usually has.
     merge_cut : float
         Without ``n_classes``, neighbour edges per pair of rows that communities of one class have.
     cluster_on : {"all", "unlabelled"}
@@ -43,6 +46,7 @@ class ProbeSettings:
     graph: GraphSettings
     n_classes: int | None = None
     interval: tuple[int, int] | None = None
+    usual: ClassSizes | None = None
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
     temperature: float = 0.1
@@ -85,7 +89,7 @@ def probe_classes(
     if settings.cluster_on == "unlabelled" and (codes < 0).sum() > 1:  # one row alone has no neighbours
         clustered = codes < 0
     graph = replace(settings.graph, n_neighbors=min(settings.graph.n_neighbors, int(clustered.sum()) - 1))
-    communities = _find(features, codes, graph, n_known, clustered, settings.may_drop_threshold, seed)
+    communities = _find(features, codes, replace(settings, graph=graph), clustered, seed)
     grouping = group_communities(
         communities,
         n_known=n_known,
@@ -109,16 +113,24 @@ def probe_classes(
 def _find(
     features: NDArray[np.float32],
     codes: NDArray[np.int64],
-    graph: GraphSettings,
-    n_known: int,
+    settings: ProbeSettings,
     clustered: NDArray[np.bool_],
-    may_drop_threshold: bool,
     seed: int,
 ) -> Communities:
-    try:
-        return find_communities(features, codes, graph, n_known=n_known, seed=seed, clustered=clustered)
-    except EmptyGraphError:
-        if not may_drop_threshold:
-            raise
-    graph = replace(graph, similarity_threshold=0.0)
-    return find_communities(features, codes, graph, n_known=n_known, seed=seed, clustered=clustered)
+    """Find communities; without the threshold where that leaves no edge and may be dropped."""
+    plain = replace(settings.graph, similarity_threshold=0.0)
+    for graph in (settings.graph, plain):
+        try:
+            return find_communities(
+                features,
+                codes,
+                graph,
+                n_known=int(codes.max(initial=-1)) + 1,
+                seed=seed,
+                usual=settings.usual,
+                clustered=clustered,
+            )
+        except EmptyGraphError:
+            if not settings.may_drop_threshold or graph is plain:
+                raise
+    raise AssertionError("a graph without threshold was tried")
