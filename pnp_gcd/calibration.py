@@ -47,6 +47,8 @@ _RESOLUTIONS = (0.7, 1.4)
 # community with another cannot be told from it by merging.
 _COMMUNITIES_PER_CLASS = 3.0
 _FINER = (1.0, 0.7, 0.5)
+# Labelled rows, beyond one a class, per column from which on directions can be weighed one by one.
+_ROWS_PER_COLUMN = 0.75
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
@@ -147,7 +149,8 @@ def calibrate(
     if not hidings:
         return _without_hiding(reduction, codes, request)
     search = _Search(reduction, codes, request, hidings, seed, report)
-    best = search.confirm(search.choose(request.whitenings or _possible_whitenings(codes)))
+    width = reduction.coordinates.shape[1]
+    best = search.confirm(search.choose(request.whitenings or _possible_whitenings(codes, width)))
     whitening, graph = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
     accuracy = search.expected_accuracy(best)
@@ -166,14 +169,17 @@ def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Req
         neighbours = find_neighbours(features, n_searched(1, len(features)))
         mixture = read_labels(neighbours, codes, n_known)
         count = count_by_size(mixture, len(codes))
-        usual = describe_sizes(estimate_sizes(mixture, count.n_new))
+        usual = describe_sizes(estimate_sizes(mixture, count.n_new), mixture.n_labelled)
     return Calibration(geometry, graph, count, usual)
 
 
-def _possible_whitenings(codes: NDArray[np.int64]) -> list[Whitening]:
-    """Return the geometries to compare: label-based ones need classes with pairs of rows."""
-    if (np.bincount(codes[codes >= 0]) >= 4).sum() < 2:
+def _possible_whitenings(codes: NDArray[np.int64], width: int) -> list[Whitening]:
+    """Return the geometries to compare: label-based ones need classes with pairs of rows, or many of them."""
+    sizes = np.bincount(codes[codes >= 0])
+    if (sizes >= 4).sum() < 2:
         return ["soft-total", None]
+    if (sizes - 1).sum() < _ROWS_PER_COLUMN * width:
+        return ["soft-within", "within", "soft-total"]
     return ["discriminant", "soft-within", "soft-total"]
 
 
@@ -201,7 +207,9 @@ class _Search:
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
         self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
         self.by_size = count_by_size(self.mixture, len(codes))
-        self.usual = describe_sizes(estimate_sizes(self.mixture, self.by_size.n_new))
+        self.usual = describe_sizes(
+            estimate_sizes(self.mixture, self.by_size.n_new), self.mixture.n_labelled
+        )
 
     def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
         """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Neighbours of a labelled row in which labels are counted.
-_NEAR = 5
+_NEAR = 10
 # Neighbours' worth of evidence that every class lends from all of them together.
 _PRIOR = 50
 # So few known classes halve what their mixing says about new ones.
@@ -52,6 +52,10 @@ _N_ROUNDS = 4
 _N_SIZE_ROUNDS = 20
 # By this part the labelled share errs, seen on many kinds of rows.
 _SHARE_ERROR = 0.06
+# Where more than this part of known classes is labelled, whoever labelled them decided their sizes in
+# part, and wholly where all of it is: sizes of new classes may differ by as much as this (logarithm).
+_MOSTLY_LABELLED = 0.7
+_UNRELATED_SPREAD = 1.0
 # What one class more would add to the squared spread of log-sizes: few classes may be alike by chance.
 _SIZE_PRIOR = 0.05
 
@@ -67,11 +71,14 @@ class LabelMixture(NamedTuple):
         Part of the labelled ones that belong to another class.
     n_labelled : ndarray of shape (n_known,), int64
         Labelled rows of each class.
+    n_seen : int
+        Labelled neighbours that were seen in all: what the part above rests on.
     """
 
     seen: NDArray[np.float64]
     mixing: float
     n_labelled: NDArray[np.int64]
+    n_seen: int
 
 
 class CountingTrial(NamedTuple):
@@ -121,7 +128,8 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     together = seen.sum() / max(n_near.sum(), 1)
     alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
     n_labelled = np.bincount(own, minlength=n_known)
-    return LabelMixture((seen + _PRIOR * together) / (n_near + _PRIOR), float(1.0 - alike), n_labelled)
+    part = (seen + _PRIOR * together) / (n_near + _PRIOR)
+    return LabelMixture(part, float(1.0 - alike), n_labelled, int(seen.sum()))
 
 
 def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
@@ -145,11 +153,18 @@ def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
     return out
 
 
-def describe_sizes(sizes: NDArray[np.float64]) -> ClassSizes:
-    """Return the mean and the spread of log-sizes, allowing for few classes that are alike by chance."""
+def describe_sizes(sizes: NDArray[np.float64], n_labelled: NDArray[np.int64]) -> ClassSizes:
+    """Return the mean and the spread of log-sizes of classes, by those of known ones.
+
+    The spread allows for few classes that are alike by chance, and for known classes that have hardly
+    any row beside the labelled ones, so that their sizes say little about others.
+    """
     logs = np.log(np.maximum(sizes, 1.0))
     squares = float(((logs - logs.mean()) ** 2).sum())
-    return ClassSizes(float(logs.mean()), float(np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))))
+    spread = np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))
+    share = float(n_labelled.sum() / sizes.sum())
+    unrelated = _UNRELATED_SPREAD * max(0.0, share - _MOSTLY_LABELLED) / (1.0 - _MOSTLY_LABELLED)
+    return ClassSizes(float(logs.mean()), float(spread), unrelated)
 
 
 def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:
@@ -220,16 +235,18 @@ def _steps(path: MergePath) -> NDArray[np.int64]:
 def count_by_size(mixture: LabelMixture, n_rows: int) -> ClassCount:
     """Return the number of new classes if they are on average as large as known ones.
 
-    Its error follows from how much known classes differ in size, and from that of the labelled share.
+    Its error follows from how much known classes differ in size, from that of the labelled share, and
+    from how far known classes have rows of their own beside the labelled ones.
     """
     n_known = len(mixture.seen)
     n_new = float(n_known)
     for _ in range(_N_SIZE_ROUNDS):
         sizes = estimate_sizes(mixture, n_new)
         n_new = max(0.0, n_rows - float(sizes.sum())) / float(sizes.mean())
-    by_spread = n_new * describe_sizes(sizes).spread * np.sqrt(1.0 / n_known + 1.0 / max(n_new, 1.0))
-    by_share = _SHARE_ERROR * n_rows / float(sizes.mean())
-    return ClassCount(n_new, float(np.hypot(by_spread, by_share)))
+    usual = describe_sizes(sizes, mixture.n_labelled)
+    by_spread = np.hypot(usual.spread * np.sqrt(1.0 / n_known + 1.0 / max(n_new, 1.0)), usual.shift)
+    by_share = np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5) * n_rows / float(sizes.mean())
+    return ClassCount(n_new, float(np.hypot(n_new * by_spread, by_share)))
 
 
 def combine_counts(first: ClassCount, second: ClassCount) -> ClassCount:

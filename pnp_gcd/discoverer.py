@@ -111,7 +111,7 @@ class PNPDiscoverer(
         Epochs. 0 clusters the features as they come.
     batch_size : int, default=256
         Rows per step, half of them labelled where both kinds exist.
-    learning_rate : float, default=0.2
+    learning_rate : float, default=0.1
         Of SGD with momentum 0.9, falling by a cosine.
     distillation_weight : float, default=0.65
         Weight of the student's cross-entropy with the teacher (α₁).
@@ -277,7 +277,7 @@ class PNPDiscoverer(
         n_components: int | None = 256,
         max_iter: int = 10,
         batch_size: int = 256,
-        learning_rate: float = 0.2,
+        learning_rate: float = 0.1,
         distillation_weight: float = 0.65,
         entropy_weight: float = 2.0,
         known_weight: float = 0.35,

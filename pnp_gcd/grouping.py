@@ -34,8 +34,6 @@ __all__ = [
     "vote_for_communities",
 ]
 
-# Links fall off steeply if those of one merge are this many times those of the next.
-_STEEP = 8.0
 # Part of a community's own rows that the distance gate would turn away.
 _FARTHEST_PART = 0.05
 
@@ -165,7 +163,6 @@ def group_communities(
     n_known: int,
     min_size: int,
     n_classes: int | None = None,
-    interval: tuple[int, int] | None = None,
     cut: float = float("inf"),
 ) -> Grouping:
     """Merge communities into classes and tell known from new.
@@ -178,8 +175,6 @@ def group_communities(
         Smaller groups without an owner are no class.
     n_classes : int or None
         Merging goes on until as near as it can to this number of classes, and no more are kept.
-    interval : tuple of int or None
-        Lowest and highest number of classes instead, if links fall off steeply between the two.
     cut : float
         Without ``n_classes``, communities merge while they have at least this many neighbour edges
         per pair of rows; infinite merges nothing but the communities of one known class.
@@ -188,11 +183,7 @@ def group_communities(
     n_merges = path.merges_above(cut)
     if n_classes is not None:
         counts = _count_new(path, sizes, owner, min_size)
-        at_gap = None if interval is None else _merges_to_gap(path, n_known + counts, interval)
-        if at_gap is None:
-            n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
-        else:
-            n_merges, n_classes = at_gap, n_known + int(counts[at_gap])
+        n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
     group = path.groups_after(n_merges)
     if not n_known and not len(_new_groups(group, sizes, owner, min_size)):
         min_size = 1  # without known classes something has to be a class
@@ -229,22 +220,6 @@ def _merges_for(path: MergePath, n_merges: int, counts: NDArray[np.int64], n_new
     gap = np.abs(counts[n_forced:] - n_new)
     nearest = np.flatnonzero(gap == gap.min()) + n_forced
     return int(nearest[np.abs(nearest - n_merges).argmin()])
-
-
-def _merges_to_gap(path: MergePath, counts: NDArray[np.int64], interval: tuple[int, int]) -> int | None:
-    """Return the merges after which links fall off most steeply, None where they fall off gradually.
-
-    Only where the number of classes (``counts``, before and after every merge) is in ``interval``.
-    """
-    n_forced = int(np.isinf(path.strength).sum())
-    after = np.append(path.strength, 0.0)  # what no link joins never merges
-    best, steepest = None, _STEEP
-    for n_merges in range(n_forced + 1, len(after)):
-        if interval[0] <= counts[n_merges] <= interval[1]:
-            fall = after[n_merges - 1] / max(after[n_merges], 1e-12)
-            if fall > steepest:
-                best, steepest = n_merges, fall
-    return best
 
 
 def _new_groups(

@@ -60,14 +60,17 @@ class ClassSizes(NamedTuple):
     ----------
     mean, spread : float
         Mean and standard deviation of the logarithm of a class's rows.
+    shift : float
+        By how much the mean of new classes may differ from that.
     """
 
     mean: float
     spread: float
+    shift: float = 0.0
 
     def allow(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return 1 for groups of usual size or below, and less the larger a group is beyond that."""
-        width = np.hypot(2.0 * self.spread, _LEAST_WIDTH)
+        width = np.hypot(2.0 * np.hypot(self.spread, self.shift), _LEAST_WIDTH)
         beyond = np.maximum(np.log(np.maximum(sizes, 1.0)) - self.mean, 0.0) / width
         out: NDArray[np.float64] = np.exp(-0.5 * beyond**2)
         return out

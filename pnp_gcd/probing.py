@@ -30,8 +30,6 @@ class ProbeSettings:
     graph : GraphSettings
     n_classes : int or None
         How many classes to merge communities into, known ones included.
-    interval : tuple of int or None
-        Lowest and highest number of classes instead, if the links between groups show one clearly.
     usual : ClassSizes or None
         How many rows a class usually has.
     merge_cut : float
@@ -45,7 +43,6 @@ class ProbeSettings:
 
     graph: GraphSettings
     n_classes: int | None = None
-    interval: tuple[int, int] | None = None
     usual: ClassSizes | None = None
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
@@ -95,7 +92,6 @@ def probe_classes(
         n_known=n_known,
         min_size=smallest_class(graph.n_neighbors),
         n_classes=settings.n_classes,
-        interval=settings.interval,
         cut=settings.merge_cut,
     )
     rows = grouping.rows.copy()

@@ -36,7 +36,7 @@ class TrainingSettings:
     n_components: int | None = 256
     max_iter: int = 10
     batch_size: int = 256
-    learning_rate: float = 0.2
+    learning_rate: float = 0.1
     weights: LossWeights = field(default_factory=LossWeights.from_paper)
     temperature: float = 0.1
     teacher_temperature: tuple[float, float] = (0.07, 0.04)

@@ -8,14 +8,25 @@ from pnp_gcd.counting import (
     CountingTrial,
     LabelMixture,
     _count_in_trial,
+    combine_counts,
     count_by_size,
     count_new_classes,
+    describe_sizes,
+    estimate_sizes,
     read_labels,
     split_shares,
 )
 from pnp_gcd.hiding import hide_classes
 from pnp_gcd.merging import find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
+
+
+
+def mixture_of(n_labelled, n_rows, mixing=0.0):
+    """Return what is seen around classes of ``n_rows`` rows of which ``n_labelled`` are labelled."""
+    n_labelled, n_rows = np.asarray(n_labelled), np.asarray(n_rows)
+    return LabelMixture((n_labelled - 1) / (n_rows - 1), mixing, n_labelled, 10**9)
+
 
 # --- what labels say ---------------------------------------------------------------------------------------
 
@@ -47,14 +58,27 @@ def test_without_labelled_neighbours_nothing_is_seen():
     assert split_shares(found, 1.0)[0] > 0
 
 
+def test_a_labelled_row_is_not_its_own_neighbour():
+    # 5 of 20 rows labelled: each of the 5 sees 4 among 19 others.
+    found = estimate_sizes(mixture_of([5, 2], [20, 30]), 0.0)
+    np.testing.assert_allclose(found, [20.0, 30.0])
+    np.testing.assert_allclose(split_shares(mixture_of([5, 2], [20, 30]), 0.0), [5 / 20, 2 / 30])
+
+
 @pytest.mark.parametrize("n_new", [0.0, 2.0, 7.5])
 def test_neighbours_from_new_classes_hide_part_of_the_share_by_the_closed_form(n_new):
-    mixture = LabelMixture(np.array([0.2, 0.3, 0.4]), 0.1)
-    np.testing.assert_allclose(split_shares(mixture, n_new), mixture.seen * (1 + 0.1 * n_new / (3 + 2)))
+    mixture = LabelMixture(np.array([0.2, 0.3, 0.4]), 0.1, np.array([11, 21, 31]), 99)
+    share = mixture.seen * (1 + 0.1 * n_new / (3 + 1))
+    np.testing.assert_allclose(estimate_sizes(mixture, n_new), 1 + np.array([10, 20, 30]) / share)
 
 
 def test_a_share_is_never_above_one_nor_nothing():
-    np.testing.assert_array_equal(split_shares(LabelMixture(np.array([0.0, 0.9]), 0.5), 20.0), [1e-3, 1.0])
+    found = split_shares(LabelMixture(np.array([0.0, 0.9]), 0.5, np.array([3, 3]), 9), 20.0)
+    np.testing.assert_allclose(found, [3 / 2001, 1.0])
+
+
+def test_a_class_with_one_labelled_row_goes_by_what_is_seen_around_it():
+    np.testing.assert_allclose(estimate_sizes(LabelMixture(np.array([0.1]), 0.0, np.array([1]), 1), 0.0), [10.0])
 
 
 # --- counting, in worlds where the answer is known ---------------------------------------------------------
@@ -79,7 +103,8 @@ def count(n_pieces, n_known, *, seed=0, has_links=False, cross=0.0, n_labelled=2
     for hiding in hide_classes(codes, seed):
         owners = own_communities(hiding.visible, homes, hiding.n_visible, len(classes))
         trials.append(CountingTrial(hiding, homes, owners, find_merges(links + links.T, sizes, owners)))
-    return count_new_classes(trials, LabelMixture(np.full(n_known, 1 / n_labelled), 0.0), min_size=2)
+    mixture = mixture_of(np.full(n_known, ROWS // n_labelled), np.full(n_known, ROWS))
+    return count_new_classes(trials, mixture, min_size=2)
 
 
 @pytest.mark.parametrize("n_pieces", [1, 2, 3, 4])
@@ -154,7 +179,7 @@ def test_rows_without_a_community_are_left_out():
         owners = own_communities(hiding.visible[at_home], homes[at_home], hiding.n_visible, 9)
         sizes = np.bincount(homes[at_home])
         trials.append(CountingTrial(hiding, homes, owners, find_merges(np.zeros((9, 9)), sizes, owners)))
-    found = count_new_classes(trials, LabelMixture(np.full(6, 0.5), 0.0), min_size=2)
+    found = count_new_classes(trials, mixture_of(np.full(6, ROWS // 2), np.full(6, ROWS)), min_size=2)
     assert found.n_new == pytest.approx(3.0)
 
 
@@ -170,18 +195,74 @@ def test_the_interval_is_1645_errors_wide_on_both_sides_and_holds_the_known_clas
 
 
 def test_by_size_new_classes_fill_what_known_ones_leave():
-    codes = np.r_[np.zeros(10, dtype=int), np.full(90, -1)]
-    found = count_by_size(LabelMixture(np.array([0.5]), 0.0), codes)  # a class of 20 rows among 100
+    found = count_by_size(mixture_of([10], [20]), 100)  # a class of 20 rows among 100
     assert found.n_new == pytest.approx(4.0)
-    assert found.error == pytest.approx(2.0)
+    # One class says little about the sizes of others; the share errs by 6 %.
+    assert found.error == pytest.approx(np.hypot(4.0 * 0.5 * np.sqrt(1 + 1 / 4), 0.06 * 5))
 
 
 def test_by_size_the_mean_known_class_is_the_measure():
-    codes = np.r_[np.repeat([0, 1], [10, 30]), np.full(80, -1)]
-    found = count_by_size(LabelMixture(np.array([0.5, 1.0]), 0.0), codes)  # classes of 20 and 30 rows
+    found = count_by_size(mixture_of([10, 30], [20, 30]), 120)
     assert found.n_new == pytest.approx((120 - 50) / 25)
 
 
+def test_by_size_classes_that_differ_make_the_count_less_sure():
+    errors = [
+        count_by_size(mixture_of([10] * 4, sizes), 200).error
+        for sizes in ([20, 20, 20, 20], [15, 18, 22, 25], [11, 14, 20, 35])
+    ]
+    assert errors == sorted(errors)
+    assert errors[2] > 1.5 * errors[0]
+
+
+def test_by_size_few_labelled_neighbours_make_the_count_less_sure():
+    many, few = (count_by_size(mixture_of([10], [20])._replace(n_seen=n), 100).error for n in (10**9, 4))
+    assert few**2 - many**2 == pytest.approx((0.5 * 5) ** 2)
+
+
+def test_by_size_classes_that_were_labelled_whole_say_little_about_others():
+    errors = [count_by_size(mixture_of([n] * 8, [20] * 8), 400).error for n in (10, 14, 20)]
+    assert errors[0] == pytest.approx(errors[1])
+    assert errors[2] > 5 * errors[1]
+
+
 def test_by_size_known_classes_that_fill_every_row_leave_no_new_one():
-    codes = np.r_[np.zeros(10, dtype=int), np.full(5, -1)]
-    assert count_by_size(LabelMixture(np.array([0.5]), 0.0), codes) == ClassCount(0.0, 0.0)
+    assert count_by_size(mixture_of([10], [20]), 15).n_new == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mean", "squares"), [([10.0], 10.0, 0.0), ([10.0, 40.0], 20.0, 2 * np.log(2.0) ** 2)]
+)
+def test_usual_sizes_are_described_by_their_logarithms(sizes, mean, squares):
+    found = describe_sizes(np.array(sizes), np.full(len(sizes), 5))
+    assert found.mean == pytest.approx(np.log(mean))
+    assert found.spread == pytest.approx(np.sqrt((squares + 0.05) / (len(sizes) - 0.8)))
+
+
+@pytest.mark.parametrize(("n_labelled", "shift"), [(4, 0.0), (7, 0.0), (10, 1.0)])
+def test_sizes_of_classes_that_were_labelled_whole_need_not_be_those_of_others(n_labelled, shift):
+    found = describe_sizes(np.full(4, 10.0), np.full(4, n_labelled))
+    assert found.shift == pytest.approx(shift)
+
+
+# --- two counts --------------------------------------------------------------------------------------------
+
+
+def test_counts_that_agree_make_each_other_surer():
+    found = combine_counts(ClassCount(6.0, 3.0), ClassCount(6.0, 4.0))
+    assert found.n_new == pytest.approx(6.0)
+    assert found.error == pytest.approx(12 / 5)  # 1 / sqrt(1 / 9 + 1 / 16)
+
+
+def test_the_surer_count_decides():
+    assert combine_counts(ClassCount(10.0, 0.1), ClassCount(20.0, 10.0)).n_new == pytest.approx(10.0, abs=0.01)
+
+
+def test_counts_that_disagree_make_each_other_less_sure():
+    found = combine_counts(ClassCount(4.0, 1.0), ClassCount(8.0, 1.0))
+    assert found.n_new == pytest.approx(6.0)
+    assert found.error == pytest.approx(np.hypot(np.sqrt(0.5), 2.0))
+
+
+def test_two_certain_counts_stay_finite():
+    assert combine_counts(ClassCount(2.0, 0.0), ClassCount(2.0, 0.0)).n_new == pytest.approx(2.0)

@@ -256,28 +256,3 @@ def test_the_smallest_class_is_a_quarter_of_the_neighbours(n_neighbors, size):
 )
 def test_neighbours_are_searched_for_graph_and_links_as_far_as_rows_go(n_neighbors, n_rows, searched):
     assert n_searched(n_neighbors, n_rows) == searched
-
-
-# --- a number that the links show --------------------------------------------------------------------------
-
-
-def path_of(strength):
-    """Return a path in which community 0 takes over one after another."""
-    n = len(strength)
-    return MergePath(n + 1, np.zeros(n, dtype=np.int64), np.arange(1, n + 1), np.array(strength, dtype=float))
-
-
-@pytest.mark.parametrize(
-    ("strength", "interval", "n_merges"),
-    [
-        ([0.9, 0.8, 0.05, 0.03], (2, 5), 2),  # sixteen times as strong as the next
-        ([0.9, 0.8, 0.05, 0.03], (4, 5), None),  # the fall is outside of the interval
-        ([0.9, 0.8, 0.7, 0.6], (2, 5), None),  # gradual
-        ([0.9, 0.8, 0.7, 0.6], (1, 5), 4),  # nothing links what is left
-        ([np.inf, np.inf, 0.5, 0.1], (1, 5), 4),
-        ([np.inf, np.inf], (1, 5), None),  # what labels ask for is no evidence
-    ],
-)
-def test_merging_stops_where_links_fall_off_steeply_within_the_interval(strength, interval, n_merges):
-    counts = np.arange(len(strength) + 1, 0, -1)
-    assert module._merges_to_gap(path_of(strength), counts, interval) == n_merges
