@@ -354,7 +354,7 @@ class _Search:
             setting.graph,
             n_known=hiding.n_visible,
             seed=self.seed,
-            usual=self.usual,
+            usual=self.usual._replace(known=self.usual.known[hiding.order[: hiding.n_visible]]),
             neighbours=neighbours,
         )
 

@@ -37,8 +37,8 @@ __all__ = [
 
 # Neighbours of a labelled row in which labels are counted.
 _NEAR = 10
-# Neighbours' worth of evidence that every class lends from all of them together.
-_PRIOR = 50
+# Neighbours of near rows are in part the same rows: this many of them count as one.
+_ALIKE_NEIGHBOURS = 5
 # So few known classes halve what their mixing says about new ones.
 _FEW_CLASSES = 1
 # Merge steps at which groups are counted.
@@ -125,11 +125,20 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     own = codes[labelled]
     n_near = np.bincount(own, minlength=n_known) * near.shape[1]
     seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known)
-    together = seen.sum() / max(n_near.sum(), 1)
     alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
     n_labelled = np.bincount(own, minlength=n_known)
-    part = (seen + _PRIOR * together) / (n_near + _PRIOR)
-    return LabelMixture(part, float(1.0 - alike), n_labelled, int(seen.sum()))
+    return LabelMixture(_share_evidence(seen, n_near), float(1.0 - alike), n_labelled, int(seen.sum()))
+
+
+def _share_evidence(seen: NDArray[np.float64], n_near: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the part seen of each class, drawn to that of all where classes differ by chance only."""
+    together = seen.sum() / max(n_near.sum(), 1)
+    part = seen / np.maximum(n_near, 1)
+    by_chance = together * (1.0 - together) * _ALIKE_NEIGHBOURS / np.maximum(n_near, 1)
+    for_real = max(0.0, float(np.mean((part - together) ** 2 - by_chance)))
+    trust = for_real / np.maximum(for_real + by_chance, 1e-12)
+    out: NDArray[np.float64] = together + trust * (part - together)
+    return out
 
 
 def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
@@ -138,12 +147,13 @@ def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
     Neighbours from new classes are never labelled and hide part of the share. They are as many as
     those from other known classes, which show by their labels, times new classes per known class;
     a little less where known classes are so few that two of them may mix by chance. A labelled row
-    is not its own neighbour, so that the share seen is that of the other rows of its class.
+    is not its own neighbour: among neighbours of its own class it sees the share of the other rows.
     """
     hidden_by_new = mixture.mixing * n_new / (len(mixture.seen) + _FEW_CLASSES)
     share = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
-    n_labelled = mixture.n_labelled
-    out: NDArray[np.float64] = np.where(n_labelled > 1, 1.0 + (n_labelled - 1) / share, n_labelled / share)
+    n_labelled, own = mixture.n_labelled, 1.0 - mixture.mixing
+    left_out = np.where(n_labelled > 1, own, 0.0)
+    out: NDArray[np.float64] = left_out + (n_labelled - left_out) / share
     return out
 
 
@@ -164,7 +174,7 @@ def describe_sizes(sizes: NDArray[np.float64], n_labelled: NDArray[np.int64]) ->
     spread = np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))
     share = float(n_labelled.sum() / sizes.sum())
     unrelated = _UNRELATED_SPREAD * max(0.0, share - _MOSTLY_LABELLED) / (1.0 - _MOSTLY_LABELLED)
-    return ClassSizes(float(logs.mean()), float(spread), unrelated)
+    return ClassSizes(float(logs.mean()), float(spread), unrelated, sizes)
 
 
 def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:

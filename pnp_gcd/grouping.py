@@ -34,6 +34,8 @@ __all__ = [
     "vote_for_communities",
 ]
 
+# Classes lie apart if at most this part of all edges joins two of them.
+_FEW_EDGES = 1e-3
 # Part of a community's own rows that the distance gate would turn away.
 _FARTHEST_PART = 0.05
 
@@ -131,7 +133,7 @@ def find_communities(
         homes[~clustered] = vote_for_communities(features[~clustered], clustering, members)
     at_home = homes >= 0
     n_communities = clustering.n_communities
-    ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities)
+    ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities, usual=usual)
     sizes = np.bincount(homes[at_home], minlength=n_communities)
     links = count_links(neighbours, clustering.labels, n_communities)
     path = find_merges(links, sizes, ownership, usual=usual)
@@ -163,6 +165,7 @@ def group_communities(
     n_known: int,
     min_size: int,
     n_classes: int | None = None,
+    interval: tuple[int, int] | None = None,
     cut: float = float("inf"),
 ) -> Grouping:
     """Merge communities into classes and tell known from new.
@@ -175,6 +178,9 @@ def group_communities(
         Smaller groups without an owner are no class.
     n_classes : int or None
         Merging goes on until as near as it can to this number of classes, and no more are kept.
+    interval : tuple of int or None
+        Lowest and highest number of classes instead, if one between them is where no edge joins
+        two classes any more.
     cut : float
         Without ``n_classes``, communities merge while they have at least this many neighbour edges
         per pair of rows; infinite merges nothing but the communities of one known class.
@@ -184,6 +190,9 @@ def group_communities(
     if n_classes is not None:
         counts = _count_new(path, sizes, owner, min_size)
         n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
+        n_last = n_known + int(counts[-1])
+        if interval is not None and interval[0] <= n_last <= interval[1] and _fall_apart(communities):
+            n_merges, n_classes = len(path.kept), n_last
     group = path.groups_after(n_merges)
     if not n_known and not len(_new_groups(group, sizes, owner, min_size)):
         min_size = 1  # without known classes something has to be a class
@@ -220,6 +229,14 @@ def _merges_for(path: MergePath, n_merges: int, counts: NDArray[np.int64], n_new
     gap = np.abs(counts[n_forced:] - n_new)
     nearest = np.flatnonzero(gap == gap.min()) + n_forced
     return int(nearest[np.abs(nearest - n_merges).argmin()])
+
+
+def _fall_apart(communities: Communities) -> bool:
+    """Tell whether, with all merges made, hardly any edge leads from one group to another."""
+    path = communities.path
+    group = path.groups_after(len(path.kept))[communities.homes[communities.clustered]]
+    near = communities.neighbours.nearest(LINK_NEIGHBOURS).indices
+    return bool((group[near] != group[:, None]).mean() <= _FEW_EDGES)
 
 
 def _new_groups(

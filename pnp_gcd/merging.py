@@ -62,11 +62,14 @@ class ClassSizes(NamedTuple):
         Mean and standard deviation of the logarithm of a class's rows.
     shift : float
         By how much the mean of new classes may differ from that.
+    known : ndarray of shape (n_known,)
+        Rows of each known class, labelled or not.
     """
 
     mean: float
     spread: float
-    shift: float = 0.0
+    shift: float
+    known: NDArray[np.float64]
 
     def allow(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return 1 for groups of usual size or below, and less the larger a group is beyond that."""
@@ -113,7 +116,12 @@ class MergePath(NamedTuple):
 
 
 def own_communities(
-    codes: NDArray[np.int64], homes: NDArray[np.int64], n_known: int, n_communities: int
+    codes: NDArray[np.int64],
+    homes: NDArray[np.int64],
+    n_known: int,
+    n_communities: int,
+    *,
+    usual: ClassSizes | None = None,
 ) -> Ownership:
     """Read the labelled rows: which communities belong to known classes, which to none.
 
@@ -127,6 +135,8 @@ def own_communities(
         Known-class codes, −1 for unlabelled rows.
     homes : ndarray of shape (n,)
         Community of each row.
+    usual : ClassSizes or None
+        How many rows classes have, if that is known.
     """
     labelled = codes >= 0
     evidence = count_overlap(codes[labelled], homes[labelled], n_known, n_communities)
@@ -142,7 +152,11 @@ def own_communities(
     owner[n_labels < _SHARE_GATE * share[owner] * sizes] = -1
     owner[n_labels == 0] = -1
     # The most sparsely labelled class decides what could still be a known one.
-    is_new = (owner < 0) & (binom.cdf(n_labels, sizes, share.min()) < _SURELY_NEW)
+    least = share.min()
+    if usual is not None:
+        n_labelled = np.bincount(codes[labelled], minlength=n_known)
+        least = min(least, (n_labelled / usual.known)[n_labelled > 0].min())
+    is_new = (owner < 0) & (binom.cdf(n_labels, sizes, least) < _SURELY_NEW)
     return Ownership(owner.astype(np.int64), is_new)
 
 

@@ -30,6 +30,8 @@ class ProbeSettings:
     graph : GraphSettings
     n_classes : int or None
         How many classes to merge communities into, known ones included.
+    interval : tuple of int or None
+        Lowest and highest number of classes instead, if classes lie wholly apart at one between them.
     usual : ClassSizes or None
         How many rows a class usually has.
     merge_cut : float
@@ -43,6 +45,7 @@ class ProbeSettings:
 
     graph: GraphSettings
     n_classes: int | None = None
+    interval: tuple[int, int] | None = None
     usual: ClassSizes | None = None
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
@@ -92,6 +95,7 @@ def probe_classes(
         n_known=n_known,
         min_size=smallest_class(graph.n_neighbors),
         n_classes=settings.n_classes,
+        interval=settings.interval,
         cut=settings.merge_cut,
     )
     rows = grouping.rows.copy()

@@ -197,12 +197,15 @@ def _probe_settings(
     calibration: Calibration, codes: NDArray[np.int64], settings: TrainingSettings
 ) -> ProbeSettings:
     """Merge to the number of classes asked for, else at the cut asked for, else to the number counted."""
-    n_classes = settings.n_clusters
+    n_classes, interval = settings.n_clusters, None
     if n_classes is None and settings.merge_cut is None and calibration.count is not None:
-        n_classes = int(codes.max(initial=-1)) + 1 + round(calibration.count.n_new)
+        n_known = int(codes.max(initial=-1)) + 1
+        n_classes = n_known + round(calibration.count.n_new)
+        interval = calibration.count.interval(n_known)
     return ProbeSettings(
         graph=calibration.graph,
         n_classes=n_classes,
+        interval=interval,
         usual=calibration.usual if settings.merge_cut is None else None,
         merge_cut=float("inf") if settings.merge_cut is None else settings.merge_cut,
         cluster_on=settings.cluster_on,
@@ -318,8 +321,11 @@ class _Trainer:
         return MomentumSGD(groups, momentum=0.9, max_gradient=_MAX_GRADIENT)
 
     def probe(self, features: NDArray[np.float32]) -> Probe:
-        """Find the classes in the current features."""
-        return probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
+        """Find the classes in the current features; their number is settled by the first time."""
+        probe = probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
+        if self.probing.interval is not None:
+            self.probing = replace(self.probing, n_classes=probe.grouping.n_classes, interval=None)
+        return probe
 
     def label(self, features: NDArray[np.float32]) -> Labelling:
         """Return the final prototypes and classes."""

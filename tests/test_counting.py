@@ -40,9 +40,23 @@ def test_labels_around_labelled_rows_are_counted_by_hand():
     # Around class 0: 3 of 4 are labelled; around class 1: 1 of 2. Of those four, two are alike.
     near = neighbours_of([[1, 3], [0, 2], [1, 4], [0, 1], [0, 2]])
     found = read_labels(near, np.array([0, 0, 1, -1, -1]), 2)
-    together = 4 / 6  # lent to every class as 50 neighbours' worth
-    np.testing.assert_allclose(found.seen, [(3 + 50 * together) / 54, (1 + 50 * together) / 52])
+    np.testing.assert_allclose(found.seen, [4 / 6, 4 / 6])  # six neighbours: classes differ by chance only
+    assert found.n_labelled.tolist() == [2, 1]
+    assert found.n_seen == 4
     assert found.mixing == pytest.approx(0.5)
+
+
+def test_shares_that_differ_by_more_than_chance_are_kept_apart():
+    # Two classes of 100 rows each, every row sees the ten rows before it; 95 and 5 rows are labelled.
+    rows = np.arange(100)
+    indices = np.concatenate([(rows[:, None] - np.arange(1, 11)) % 100 + start for start in (0, 100)])
+    codes = np.full(200, -1)
+    codes[:95], codes[100:200:20] = 0, 1
+    found = read_labels(neighbours_of(indices), codes, 2)
+    near = np.array([(codes[indices[codes == c]] >= 0).mean() for c in (0, 1)])
+    assert near[0] > 0.9
+    assert near[1] == 0.0  # twenty rows apart
+    np.testing.assert_allclose(found.seen, near, atol=0.05)
 
 
 def test_only_the_ten_nearest_rows_are_looked_at():
@@ -69,12 +83,13 @@ def test_a_labelled_row_is_not_its_own_neighbour():
 def test_neighbours_from_new_classes_hide_part_of_the_share_by_the_closed_form(n_new):
     mixture = LabelMixture(np.array([0.2, 0.3, 0.4]), 0.1, np.array([11, 21, 31]), 99)
     share = mixture.seen * (1 + 0.1 * n_new / (3 + 1))
-    np.testing.assert_allclose(estimate_sizes(mixture, n_new), 1 + np.array([10, 20, 30]) / share)
+    # Nine in ten neighbours are of the row's own class, where the row itself is left out.
+    np.testing.assert_allclose(estimate_sizes(mixture, n_new), 0.9 + np.array([10.1, 20.1, 30.1]) / share)
 
 
 def test_a_share_is_never_above_one_nor_nothing():
     found = split_shares(LabelMixture(np.array([0.0, 0.9]), 0.5, np.array([3, 3]), 9), 20.0)
-    np.testing.assert_allclose(found, [3 / 2001, 1.0])
+    np.testing.assert_allclose(found, [3 / (0.5 + 2.5e3), 1.0])
 
 
 def test_a_class_with_one_labelled_row_goes_by_what_is_seen_around_it():

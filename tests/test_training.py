@@ -416,6 +416,12 @@ def calibrated_with(monkeypatch, **changes):
     )
 
 
+def test_classes_that_lie_apart_are_taken_as_they_are_within_the_interval(world, monkeypatch):
+    calibrated_with(monkeypatch, count=ClassCount(1.0, 0.7))  # 2 to 5 classes; blobs show that there are 4
+    found = discover(world.X, codes_of(world), change(merge_cut=None, max_iter=0))
+    assert found.labelling.n_classes == 4
+
+
 @pytest.mark.parametrize(("n_new", "n_classes", "interval"), [(2.2, 4, (4, 5)), (1.0, 3, (3, 3))])
 def test_the_number_counted_is_the_number_merged_to(world, monkeypatch, n_new, n_classes, interval):
     calibrated_with(monkeypatch, count=ClassCount(n_new, 0.0))
