@@ -29,7 +29,14 @@ from pnp_gcd.counting import (
 )
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import Geometry, Reduction, Whitening, fit_geometry
-from pnp_gcd.grouping import Communities, find_communities, group_communities, n_searched, smallest_class
+from pnp_gcd.grouping import (
+    Communities,
+    find_communities,
+    group_communities,
+    make_finer,
+    n_searched,
+    smallest_class,
+)
 from pnp_gcd.hiding import FoundAgain, Hiding, hide_classes, score_found
 from pnp_gcd.merging import ClassSizes
 from pnp_gcd.neighbours import Neighbours, find_neighbours
@@ -43,10 +50,6 @@ _FIRST = 1
 # Part of all edges that a candidate threshold cuts, and candidate resolutions.
 _THRESHOLD_QUANTILES = (0.15,)
 _RESOLUTIONS = (0.7, 1.4)
-# Communities per class that merging starts from, and resolutions to get them by: a class that shares its
-# community with another cannot be told from it by merging.
-_COMMUNITIES_PER_CLASS = 3.0
-_FINER = (1.0, 0.7, 0.5)
 # Labelled rows, beyond one a class, per column from which on directions can be weighed one by one.
 _ROWS_PER_COLUMN = 0.75
 # Known classes from which on one hiding is enough to compare settings.
@@ -207,9 +210,7 @@ class _Search:
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
         self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
         self.by_size = count_by_size(self.mixture, len(codes))
-        self.usual = describe_sizes(
-            estimate_sizes(self.mixture, self.by_size.n_new), self.mixture.n_labelled
-        )
+        self.usual = describe_sizes(estimate_sizes(self.mixture, self.by_size.n_new), self.mixture.n_labelled)
 
     def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
         """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""
@@ -237,16 +238,18 @@ class _Search:
         return float(part * known + (1.0 - part) * novel)
 
     def _make_finer(self, setting: _Setting) -> _Setting:
-        """Lower the resolution until there are communities enough to merge."""
-        wanted = _COMMUNITIES_PER_CLASS * (self.n_known + self.by_size.n_new)
-        for resolution in _FINER if self.request.resolution is None else ():
-            setting = setting._replace(graph=replace(setting.graph, resolution=resolution))
-            try:
-                if self._communities(setting, 0).path.n_communities >= wanted:
-                    break
-            except EmptyGraphError:
-                break
-        return setting
+        """Lower the resolution, unless it was asked for, until there are communities enough to merge."""
+        if self.request.resolution is not None:
+            return setting
+        try:
+            graph, _ = make_finer(
+                lambda graph: self._communities(setting._replace(graph=graph), 0),
+                setting.graph,
+                self.n_known + self.by_size.n_new,
+            )
+        except EmptyGraphError:
+            return setting
+        return setting._replace(graph=graph)
 
     def _climb(self, start: _Setting) -> _Result:
         """Return the best result along the grid, going up from ``start`` or, if that is worse, down."""

@@ -124,7 +124,7 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     near = codes[neighbours.nearest(_NEAR).indices[labelled]]
     own = codes[labelled]
     n_near = np.bincount(own, minlength=n_known) * near.shape[1]
-    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known)
+    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known).astype(np.float64)
     alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
     n_labelled = np.bincount(own, minlength=n_known)
     return LabelMixture(_share_evidence(seen, n_near), float(1.0 - alike), n_labelled, int(seen.sum()))
@@ -200,7 +200,8 @@ def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *,
     spread = max(float(per_class.std() / max(per_class.mean(), 1e-9)), _LEAST_SPREAD)
     n_hidden = len(np.unique(np.concatenate([t.hiding.order[t.hiding.n_visible :] for t in trials])))
     error = n_new * spread * np.sqrt(1.0 / n_hidden + 1.0 / max(n_new, 1.0))
-    return ClassCount(n_new, float(np.hypot(error, np.std(counts))))
+    by_share = _error_by_share(mixture, estimate_sizes(mixture, n_new), len(trials[0].hiding.visible))
+    return ClassCount(n_new, float(np.hypot(np.hypot(error, np.std(counts)), by_share)))
 
 
 def _count_in_trial(
@@ -255,8 +256,12 @@ def count_by_size(mixture: LabelMixture, n_rows: int) -> ClassCount:
         n_new = max(0.0, n_rows - float(sizes.sum())) / float(sizes.mean())
     usual = describe_sizes(sizes, mixture.n_labelled)
     by_spread = np.hypot(usual.spread * np.sqrt(1.0 / n_known + 1.0 / max(n_new, 1.0)), usual.shift)
-    by_share = np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5) * n_rows / float(sizes.mean())
-    return ClassCount(n_new, float(np.hypot(n_new * by_spread, by_share)))
+    return ClassCount(n_new, float(np.hypot(n_new * by_spread, _error_by_share(mixture, sizes, n_rows))))
+
+
+def _error_by_share(mixture: LabelMixture, sizes: NDArray[np.float64], n_rows: int) -> float:
+    """Return by how many classes a count errs because the labelled share does."""
+    return float(np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5) * n_rows / sizes.mean())
 
 
 def combine_counts(first: ClassCount, second: ClassCount) -> ClassCount:

@@ -6,6 +6,8 @@ communities: no class names, no torch, no truth about unlabelled rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +30,16 @@ __all__ = [
     "Grouping",
     "find_communities",
     "group_communities",
+    "make_finer",
     "n_searched",
     "name_groups",
     "smallest_class",
     "vote_for_communities",
 ]
 
+# Communities per class that merging starts from, and parts of the resolution to get them by.
+_COMMUNITIES_PER_CLASS = 3.0
+_FINER = (1.0, 0.7, 0.5)
 # Classes lie apart if at most this part of all edges joins two of them.
 _FEW_EDGES = 1e-3
 # Part of a community's own rows that the distance gate would turn away.
@@ -138,6 +144,21 @@ def find_communities(
     links = count_links(neighbours, clustering.labels, n_communities)
     path = find_merges(links, sizes, ownership, usual=usual)
     return Communities(homes, neighbours, clustered, ownership, path)
+
+
+def make_finer(
+    find: Callable[[GraphSettings], Communities], graph: GraphSettings, n_classes: float
+) -> tuple[GraphSettings, Communities]:
+    """Lower the resolution until there are communities enough to merge into ``n_classes``.
+
+    A class that shares its community with another cannot be told from it by merging.
+    """
+    for factor in _FINER:
+        finer = replace(graph, resolution=graph.resolution * factor)
+        found = find(finer)
+        if found.path.n_communities >= _COMMUNITIES_PER_CLASS * n_classes:
+            break
+    return finer, found
 
 
 def vote_for_communities(

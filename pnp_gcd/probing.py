@@ -14,8 +14,17 @@ from numpy.typing import NDArray
 
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.exceptions import EmptyGraphError
-from pnp_gcd.grouping import Communities, Grouping, find_communities, group_communities, smallest_class
+from pnp_gcd.grouping import (
+    Communities,
+    Grouping,
+    find_communities,
+    group_communities,
+    make_finer,
+    n_searched,
+    smallest_class,
+)
 from pnp_gcd.merging import ClassSizes
+from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.refinement import refine_rows
 
 __all__ = ["Probe", "ProbeSettings", "probe_classes"]
@@ -41,6 +50,8 @@ class ProbeSettings:
         Of the softmax over class means.
     may_drop_threshold : bool
         Whether to go without the threshold where it leaves no edge at all.
+    may_make_finer : bool
+        Whether to lower the resolution where there are too few communities to merge.
     """
 
     graph: GraphSettings
@@ -51,6 +62,7 @@ class ProbeSettings:
     cluster_on: Literal["all", "unlabelled"] = "all"
     temperature: float = 0.1
     may_drop_threshold: bool = True
+    may_make_finer: bool = False
 
 
 class Probe(NamedTuple):
@@ -117,20 +129,28 @@ def _find(
     clustered: NDArray[np.bool_],
     seed: int,
 ) -> Communities:
-    """Find communities; without the threshold where that leaves no edge and may be dropped."""
-    plain = replace(settings.graph, similarity_threshold=0.0)
-    for graph in (settings.graph, plain):
-        try:
-            return find_communities(
-                features,
-                codes,
-                graph,
-                n_known=int(codes.max(initial=-1)) + 1,
-                seed=seed,
-                usual=settings.usual,
-                clustered=clustered,
-            )
-        except EmptyGraphError:
-            if not settings.may_drop_threshold or graph is plain:
-                raise
-    raise AssertionError("a graph without threshold was tried")
+    """Find communities; finer ones, or without the threshold, where that is needed and allowed."""
+    neighbours = find_neighbours(
+        features[clustered], n_searched(settings.graph.n_neighbors, int(clustered.sum()))
+    )
+
+    def find(graph: GraphSettings) -> Communities:
+        return find_communities(
+            features,
+            codes,
+            graph,
+            n_known=int(codes.max(initial=-1)) + 1,
+            seed=seed,
+            usual=settings.usual,
+            clustered=clustered,
+            neighbours=neighbours,
+        )
+
+    try:
+        if settings.may_make_finer and settings.n_classes is not None:
+            return make_finer(find, settings.graph, settings.n_classes)[1]
+        return find(settings.graph)
+    except EmptyGraphError:
+        if not settings.may_drop_threshold:
+            raise
+    return find(replace(settings.graph, similarity_threshold=0.0))

@@ -211,6 +211,7 @@ def _probe_settings(
         cluster_on=settings.cluster_on,
         temperature=settings.temperature,
         may_drop_threshold=settings.similarity_threshold is None,
+        may_make_finer=settings.resolution is None,
     )
 
 

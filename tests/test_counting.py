@@ -21,7 +21,6 @@ from pnp_gcd.merging import find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
 
 
-
 def mixture_of(n_labelled, n_rows, mixing=0.0):
     """Return what is seen around classes of ``n_rows`` rows of which ``n_labelled`` are labelled."""
     n_labelled, n_rows = np.asarray(n_labelled), np.asarray(n_rows)
@@ -93,7 +92,8 @@ def test_a_share_is_never_above_one_nor_nothing():
 
 
 def test_a_class_with_one_labelled_row_goes_by_what_is_seen_around_it():
-    np.testing.assert_allclose(estimate_sizes(LabelMixture(np.array([0.1]), 0.0, np.array([1]), 1), 0.0), [10.0])
+    mixture = LabelMixture(np.array([0.1]), 0.0, np.array([1]), 1)
+    np.testing.assert_allclose(estimate_sizes(mixture, 0.0), [10.0])
 
 
 # --- counting, in worlds where the answer is known ---------------------------------------------------------
@@ -127,8 +127,9 @@ def count(n_pieces, n_known, *, seed=0, has_links=False, cross=0.0, n_labelled=2
 def test_classes_are_counted_however_many_pieces_each_is_in(n_pieces, n_known, n_new):
     found = count([n_pieces] * (n_known + n_new), n_known)
     assert found.n_new == pytest.approx(n_new)
-    # Hidden classes that all come apart alike are no proof that every class does.
-    assert found.error == pytest.approx(0.25 * n_new * np.sqrt(1 / n_known + 1 / n_new))
+    # Hidden classes that all come apart alike are no proof that every class does; the share errs by 6 %.
+    by_spread = 0.25 * n_new * np.sqrt(1 / n_known + 1 / n_new)
+    assert found.error == pytest.approx(np.hypot(by_spread, 0.06 * (n_known + n_new)))
 
 
 @pytest.mark.parametrize("has_links", [False, True])
@@ -168,7 +169,7 @@ def test_the_interval_holds_the_truth_about_nine_times_in_ten():
         held.append(low <= n_known + n_new <= high)
         widths.append(high - low)
     assert np.mean(held) >= 0.85
-    assert np.mean(widths) < n_new  # not by saying nothing
+    assert np.mean(widths) < 1.5 * n_new  # not by saying nothing
 
 
 def test_groups_below_the_smallest_size_are_no_class():
@@ -270,7 +271,8 @@ def test_counts_that_agree_make_each_other_surer():
 
 
 def test_the_surer_count_decides():
-    assert combine_counts(ClassCount(10.0, 0.1), ClassCount(20.0, 10.0)).n_new == pytest.approx(10.0, abs=0.01)
+    found = combine_counts(ClassCount(10.0, 0.1), ClassCount(20.0, 10.0))
+    assert found.n_new == pytest.approx(10.0, abs=0.01)
 
 
 def test_counts_that_disagree_make_each_other_less_sure():

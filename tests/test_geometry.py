@@ -188,3 +188,40 @@ def test_a_row_is_mapped_to_the_same_bits_wherever_it_stands():
     geometry = fit_geometry(reduce_rows(rows), np.full(len(rows), -1), whitening="soft-total")
     order = rng.permutation(len(rows))
     np.testing.assert_array_equal(geometry.apply(rows[order]), geometry.apply(rows)[order])
+
+
+# --- directions weighed by how classes differ in them ------------------------------------------------------
+
+
+def test_a_direction_in_which_classes_do_not_differ_is_nearly_dropped():
+    # Classes differ in the first three columns; the others are noise of the same spread inside classes.
+    rng = np.random.default_rng(0)
+    centres = np.zeros((12, 8))
+    centres[:, :3] = 6 * rng.normal(size=(12, 3))
+    y = np.repeat(np.arange(12), 40)
+    X = centres[y] + rng.normal(size=(480, 8))
+    codes = np.where((y < 6) & (np.arange(480) % 2 == 0), y, -1)
+    reduction = reduce_rows(X)
+    scales = {}
+    for whitening in ("within", "discriminant"):
+        geometry = fit_geometry(reduction, codes, whitening=whitening)
+        scales[whitening] = np.linalg.norm(geometry.axes @ geometry.scaling, axis=1)
+    assert scales["within"][3:].mean() > 0.5 * scales["within"][:3].mean()
+    assert scales["discriminant"][3:].mean() < 0.2 * scales["discriminant"][:3].mean()
+
+
+def test_weighed_directions_bring_rows_of_new_classes_together():
+    rng = np.random.default_rng(1)
+    centres = np.zeros((20, 60))
+    centres[:, :6] = 2 * rng.normal(size=(20, 6))
+    y = np.repeat(np.arange(20), 30)
+    X = centres[y] + rng.normal(size=(600, 60))
+    codes = np.where((y < 10) & (np.arange(600) % 2 == 0), y, -1)
+    reduction = reduce_rows(X)
+
+    def purity(whitening):
+        rows = fit_geometry(reduction, codes, whitening=whitening).apply_to_coordinates(reduction.coordinates)
+        near = np.argsort(-(rows @ rows.T), axis=1)[:, 1:6]
+        return (y[near] == y[:, None])[y >= 10].mean()
+
+    assert purity("discriminant") > purity("soft-within") + 0.1

@@ -10,6 +10,7 @@ from pnp_gcd.grouping import (
     Communities,
     find_communities,
     group_communities,
+    make_finer,
     n_searched,
     name_groups,
     smallest_class,
@@ -256,3 +257,37 @@ def test_the_smallest_class_is_a_quarter_of_the_neighbours(n_neighbors, size):
 )
 def test_neighbours_are_searched_for_graph_and_links_as_far_as_rows_go(n_neighbors, n_rows, searched):
     assert n_searched(n_neighbors, n_rows) == searched
+
+
+# --- finer communities -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_classes", "resolutions"), [(2, [2.0]), (4, [2.0, 1.4]), (50, [2.0, 1.4, 1.0])])
+def test_the_resolution_is_lowered_until_there_are_three_communities_a_class(n_classes, resolutions):
+    tried = []
+
+    def find(graph):
+        tried.append(graph.resolution)
+        path = MergePath(round(18 / graph.resolution), *(np.zeros(0) for _ in range(3)))
+        return Communities(np.zeros(1), None, np.ones(1, dtype=bool), None, path)
+
+    graph, found = make_finer(find, GraphSettings(8, resolution=2.0), n_classes)
+    np.testing.assert_allclose(tried, resolutions)
+    assert graph.resolution == tried[-1]
+    assert found.path.n_communities == round(18 / tried[-1])
+
+
+# --- classes that lie apart --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interval", "n_found"), [((3, 6), 4), ((4, 4), 4), ((5, 6), 5), ((2, 3), 5), (None, 5)]
+)
+def test_classes_that_no_edge_joins_are_counted_as_they_lie_within_the_interval(interval, n_found):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(4), 60)
+    features = unit_rows(8 * np.eye(6)[truth] + rng.normal(size=(240, 6)))
+    codes = np.where((truth < 2) & (np.arange(240) % 2 == 0), truth, -1)
+    found = find_communities(features, codes, GraphSettings(5), n_known=2, seed=0)
+    grouping = group_communities(found, n_known=2, min_size=2, n_classes=5, interval=interval)
+    assert grouping.n_classes == n_found

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pnp_gcd.merging import MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.merging import ClassSizes, MergePath, Ownership, count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
 
 
@@ -183,3 +183,42 @@ def test_a_path_is_cut_at_the_first_merge_weaker_than_the_cut():
     assert path.groups_above(0.25).tolist() == [0, 0, 2, 3]
     assert path.groups_above(0.2).tolist() == [0, 0, 0, 0]
     assert path.merges_above(0.0) == 3
+
+
+# --- usual sizes -------------------------------------------------------------------------------------------
+
+
+def usual(size, spread=0.0, shift=0.0, known=(10.0,)):
+    return ClassSizes(np.log(size), spread, shift, np.array(known))
+
+
+def test_groups_up_to_the_usual_size_are_allowed_and_larger_ones_less_and_less():
+    allowed = usual(100).allow(np.array([1.0, 50.0, 100.0, 150.0, 200.0, 400.0]))
+    np.testing.assert_array_equal(allowed[:3], 1.0)
+    assert (np.diff(allowed[2:]) < 0).all()
+    assert allowed[4] == pytest.approx(np.exp(-0.5 * (np.log(2) / 0.3) ** 2))
+
+
+@pytest.mark.parametrize("other", [{"spread": 1.0}, {"shift": 1.0}])
+def test_where_sizes_differ_or_say_little_large_groups_are_hardly_held_back(other):
+    sizes = np.array([150.0, 300.0])
+    assert (usual(100, **other).allow(sizes) > usual(100).allow(sizes)).all()
+    assert usual(100, **other).allow(sizes)[0] > 0.95
+
+
+def test_two_groups_of_usual_size_merge_after_pieces_of_one_class():
+    # 0 and 1 are whole classes with more edges per pair of rows than the two halves 2 and 3 have.
+    sizes = np.array([100, 100, 50, 50])
+    links = links_of(4, p01=3 * 100 * 100, p23=2 * 50 * 50, p12=1.0)
+    first = find_merges(links, sizes, ownership([-1] * 4))
+    assert {int(first.kept[0]), int(first.dropped[0])} == {0, 1}
+    by_size = find_merges(links, sizes, ownership([-1] * 4), usual=usual(100))
+    assert {int(by_size.kept[0]), int(by_size.dropped[0])} == {2, 3}
+
+
+def test_the_size_of_a_sparsely_labelled_class_keeps_its_pieces_from_being_surely_new():
+    # Of 200 rows of class 1 ten are labelled, four of them among the 50 rows it is matched with.
+    codes, homes = make_rows({0: 190, -1: 10}, {1: 4, -1: 46}, {-1: 45})
+    assert own_communities(codes, homes, 2, 3).is_new.tolist() == [False, False, True]
+    sizes = usual(200, known=(200.0, 100.0))
+    assert own_communities(codes, homes, 2, 3, usual=sizes).is_new.tolist() == [False, False, False]

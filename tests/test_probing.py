@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from pnp_gcd import grouping, probing
+from pnp_gcd import probing
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
@@ -62,9 +62,9 @@ def test_rows_are_refined_after_communities_were_merged(features, codes, monkeyp
 
 def test_clustering_on_unlabelled_rows_searches_only_them(world, features, codes, monkeypatch):
     searched = []
-    find = grouping.find_neighbours
+    find = probing.find_neighbours
     monkeypatch.setattr(
-        grouping, "find_neighbours", lambda rows, k: searched.append(len(rows)) or find(rows, k)
+        probing, "find_neighbours", lambda rows, k: searched.append(len(rows)) or find(rows, k)
     )
     found = probe_classes(features, codes, change(cluster_on="unlabelled", n_classes=4), seed=0)
     assert searched == [int((~world.has_label).sum())]
@@ -94,6 +94,15 @@ def test_a_threshold_of_our_own_that_leaves_no_edge_is_dropped_and_one_asked_for
     np.testing.assert_array_equal(found.grouping.rows, plain.grouping.rows)
     with pytest.raises(EmptyGraphError):
         probe_classes(features, codes, change(graph=strict, may_drop_threshold=False), seed=0)
+
+
+def test_communities_are_made_finer_only_where_that_is_allowed_and_needed(features, codes):
+    plain, finer, enough = (
+        probe_classes(features, codes, change(n_classes=n_classes, may_make_finer=allowed), seed=0)
+        for n_classes, allowed in ((12, False), (12, True), (2, True))
+    )
+    assert finer.n_communities > plain.n_communities
+    assert enough.n_communities == plain.n_communities
 
 
 def test_without_labels_every_class_is_new(world, features):
