@@ -32,8 +32,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "n_neighbors": 8,
         "similarity_threshold": 0.0,
         "resolution": 1.0,
-        "whitening": "soft-within",
+        "whitening": "discriminant",
     },
+    "whitening discriminant": {"whitening": "discriminant"},
+    "whitening soft-within": {"whitening": "soft-within"},
     "whitening within": {"whitening": "within"},
     "whitening soft-total": {"whitening": "soft-total"},
     "no whitening": {"whitening": None},
@@ -44,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "half the view noise": {"view_noise": 0.3},
     "more view noise": {"view_noise": 1.0},
     "learning rate 0.05": {"learning_rate": 0.05},
+    "learning rate 0.2": {"learning_rate": 0.2},
 }
 
 
@@ -90,7 +93,7 @@ def main() -> None:
         + " |"
     )
     print("|---" * (len(sets) + 1) + "|", flush=True)
-    for name in arguments.only.replace("-", " ").replace("soft total", "soft-total").split(","):
+    for name in arguments.only.replace("-", " ").replace("soft ", "soft-").split(","):
         cells = []
         for rows in sets.values():
             means = np.mean([score(rows, seed, VARIANTS[name]) for seed in arguments.seeds], axis=0)

@@ -87,7 +87,8 @@ class PNPDiscoverer(
     similarity_threshold : float or "auto", default="auto"
         Edges need a cosine above this (τ_f). "auto" cuts edges only where that helps.
     resolution : float or "auto", default="auto"
-        Infomap's Markov time; above 1 gives fewer and larger communities.
+        Infomap's Markov time; above 1 gives fewer and larger communities. "auto" lowers it, in
+        calibration and in training, until there are several communities a class to merge.
     edge_weights : {"shared", "cosine"}, default="shared"
         Weight of an edge: its cosine, as in the paper, or that times the part of their nearest
         rows that the two rows share.
@@ -100,10 +101,11 @@ class PNPDiscoverer(
         every epoch.
     cluster_on : {"all", "unlabelled"}, default="all"
         Rows that are clustered. The paper clusters the unlabelled rows only.
-    whitening : {"auto", "within", "soft-within", "soft-total"} or None, default="auto"
+    whitening : {"auto", "discriminant", "within", "soft-within", "soft-total"} or None, default="auto"
         How directions are scaled before rows are put on the unit sphere: by the spread inside
-        known classes, its square root, the square root of the spread of all rows, or not at
-        all. "auto" compares them on hidden classes.
+        known classes ("within"), its square root ("soft-within"), that and how far all rows are
+        spread beyond it, because classes differ there ("discriminant"), the square root of the
+        spread of all rows, or not at all. "auto" compares them on hidden classes.
     n_components : int or None, default=256
         Principal directions kept before anything else; ``None`` keeps all (of rows wider than
         2,048 columns, the first 512).
@@ -273,7 +275,7 @@ class PNPDiscoverer(
         merge_threshold: float | Literal["auto"] = "auto",
         cluster_interval: int = 5,
         cluster_on: Literal["all", "unlabelled"] = "all",
-        whitening: Literal["auto", "within", "soft-within", "soft-total"] | None = "auto",
+        whitening: Literal["auto", "discriminant", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
         max_iter: int = 10,
         batch_size: int = 256,

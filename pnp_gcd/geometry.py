@@ -133,11 +133,13 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         Labelled and unlabelled rows together.
     codes : ndarray of shape (n,)
         Known-class code of each row, −1 for unlabelled ones.
-    whitening : {"within", "soft-within", "soft-total"} or None
+    whitening : {"discriminant", "within", "soft-within", "soft-total"} or None
         ``"within"`` divides every direction by its spread *inside* the known classes
         (shrunk by Ledoit and Wolf's rule): directions in which one class varies count
         less, also for classes nobody has labelled yet. ``"soft-within"`` divides by the
-        square root of that spread. ``"soft-total"`` needs no labels: it divides by the
+        square root of that spread. ``"discriminant"`` does so too, and gives a direction the
+        more weight the further all rows, labelled or not, are spread beyond that: classes,
+        known or new, differ there. ``"soft-total"`` needs no labels: it divides by the
         square root of the spread over all rows. ``None`` only centres and rotates.
     """
     turn = np.eye(len(reduction.variances))
