@@ -52,6 +52,8 @@ _THRESHOLD_QUANTILES = (0.15,)
 _RESOLUTIONS = (0.7, 1.4)
 # Labelled rows, beyond one a class, per column from which on directions can be weighed one by one.
 _ROWS_PER_COLUMN = 0.75
+# Labelled neighbours of labelled rows from which on sizes of classes are read off them.
+_FEWEST_SEEN = 10
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
@@ -171,13 +173,13 @@ def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Req
         features = geometry.apply_to_coordinates(reduction.coordinates)
         neighbours = find_neighbours(features, n_searched(1, len(features)))
         mixture = read_labels(neighbours, codes, n_known)
-        count = count_by_size(mixture, len(codes))
-        usual = describe_sizes(estimate_sizes(mixture, count.n_new), mixture.n_labelled)
+        count = count_by_size(mixture)
+        usual = describe_sizes(mixture, estimate_sizes(mixture, count.n_new))
     return Calibration(geometry, graph, count, usual)
 
 
 def _possible_whitenings(codes: NDArray[np.int64], width: int) -> list[Whitening]:
-    """Return the geometries to compare: label-based ones need classes with pairs of rows, or many of them."""
+    """Return the geometries to compare: label-based ones need pairs of rows, and one of them many."""
     sizes = np.bincount(codes[codes >= 0])
     if (sizes >= 4).sum() < 2:
         return ["soft-total", None]
@@ -208,9 +210,13 @@ class _Search:
             self.grid = [request.n_neighbors]
         self.table: list[dict[str, Any]] = []
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
+        self._found: dict[tuple[_Setting, int], Communities] = {}
         self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
-        self.by_size = count_by_size(self.mixture, len(codes))
-        self.usual = describe_sizes(estimate_sizes(self.mixture, self.by_size.n_new), self.mixture.n_labelled)
+        self.by_size = count_by_size(self.mixture)
+        sizes = estimate_sizes(self.mixture, self.by_size.n_new)
+        # Of so few labelled neighbours no size can be read.
+        tells_sizes = self.mixture.n_seen >= _FEWEST_SEEN
+        self.usual = describe_sizes(self.mixture, sizes) if tells_sizes else None
 
     def choose(self, whitenings: Sequence[Whitening]) -> _Setting:
         """Climb along the neighbours in the first geometry, then try other geometries and graphs there."""
@@ -239,7 +245,7 @@ class _Search:
 
     def _make_finer(self, setting: _Setting) -> _Setting:
         """Lower the resolution, unless it was asked for, until there are communities enough to merge."""
-        if self.request.resolution is not None:
+        if self.request.resolution is not None or self.usual is None:
             return setting
         try:
             graph, _ = make_finer(
@@ -294,7 +300,7 @@ class _Search:
             for hiding, found in zip(hidings, communities, strict=True)
         ]
         by_hiding = count_new_classes(trials, self.mixture, min_size=min_size)
-        count = combine_counts(by_hiding, self.by_size)
+        count = by_hiding if self.usual is None else combine_counts(by_hiding, self.by_size)
         share = split_shares(self.mixture, count.n_new)
         n_classes = self.n_known + round(count.n_new)
         found = [
@@ -350,14 +356,22 @@ class _Search:
         return result
 
     def _communities(self, setting: _Setting, which: int) -> Communities:
+        if (setting, which) not in self._found:
+            self._found[setting, which] = self._find(setting, which)
+        return self._found[setting, which]
+
+    def _find(self, setting: _Setting, which: int) -> Communities:
         hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
+        usual = self.usual
+        if usual is not None:
+            usual = usual._replace(known=usual.known[hiding.order[: hiding.n_visible]])
         return find_communities(
             features,
             hiding.visible,
             setting.graph,
             n_known=hiding.n_visible,
             seed=self.seed,
-            usual=self.usual._replace(known=self.usual.known[hiding.order[: hiding.n_visible]]),
+            usual=usual,
             neighbours=neighbours,
         )
 

@@ -1,12 +1,13 @@
-"""Count the classes nobody has labelled, by how hidden known classes come apart.
+"""Count the classes nobody has labelled: by how hidden known classes come apart, and by their sizes.
 
 Hide known classes and look for new ones: of the groups found, part holds rows of hidden
 classes. If H hidden classes fill h groups, one class fills h / H groups, and groups without
 rows of known classes stand for that many fewer classes than they are. The answer hardly
 depends on how far communities were merged, and its error can be read off the hidden classes.
 
-Two assumptions: new classes come apart as known ones do, and they are spread over the
-features as known ones are. Knows codes, communities and merge paths: no features, no torch.
+The other way: what known classes leave of the rows, divided by the rows of a known class.
+Assumptions: new classes come apart as known ones do, are spread over the features as they are,
+and are on average as large. Knows codes, communities and merge paths: no features, no torch.
 """
 
 from __future__ import annotations
@@ -73,12 +74,15 @@ class LabelMixture(NamedTuple):
         Labelled rows of each class.
     n_seen : int
         Labelled neighbours that were seen in all: what the part above rests on.
+    n_rows : int
+        All rows, labelled or not.
     """
 
     seen: NDArray[np.float64]
     mixing: float
     n_labelled: NDArray[np.int64]
     n_seen: int
+    n_rows: int
 
 
 class CountingTrial(NamedTuple):
@@ -125,9 +129,10 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     own = codes[labelled]
     n_near = np.bincount(own, minlength=n_known) * near.shape[1]
     seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known).astype(np.float64)
-    alike = (near == own[:, None]).sum() / max(seen.sum(), 1)
+    # One neighbour more of the own class, so that few or none do not look like classes that mix.
+    mixing = float((near >= 0).sum() - (near == own[:, None]).sum()) / (float(seen.sum()) + 1.0)
     n_labelled = np.bincount(own, minlength=n_known)
-    return LabelMixture(_share_evidence(seen, n_near), float(1.0 - alike), n_labelled, int(seen.sum()))
+    return LabelMixture(_share_evidence(seen, n_near), mixing, n_labelled, int(seen.sum()), len(codes))
 
 
 def _share_evidence(seen: NDArray[np.float64], n_near: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -148,12 +153,15 @@ def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
     those from other known classes, which show by their labels, times new classes per known class;
     a little less where known classes are so few that two of them may mix by chance. A labelled row
     is not its own neighbour: among neighbours of its own class it sees the share of the other rows.
+    All known classes together have no more rows than there are.
     """
     hidden_by_new = mixture.mixing * n_new / (len(mixture.seen) + _FEW_CLASSES)
     share = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
     n_labelled, own = mixture.n_labelled, 1.0 - mixture.mixing
     left_out = np.where(n_labelled > 1, own, 0.0)
-    out: NDArray[np.float64] = left_out + (n_labelled - left_out) / share
+    unlabelled = left_out + (n_labelled - left_out) / share - n_labelled
+    most = mixture.n_rows - n_labelled.sum()
+    out: NDArray[np.float64] = n_labelled + unlabelled * min(1.0, most / max(unlabelled.sum(), 1e-9))
     return out
 
 
@@ -163,18 +171,19 @@ def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
     return out
 
 
-def describe_sizes(sizes: NDArray[np.float64], n_labelled: NDArray[np.int64]) -> ClassSizes:
-    """Return the mean and the spread of log-sizes of classes, by those of known ones.
+def describe_sizes(mixture: LabelMixture, sizes: NDArray[np.float64]) -> ClassSizes:
+    """Return the mean and the spread of log-sizes of classes, by the ``sizes`` of known ones.
 
-    The spread allows for few classes that are alike by chance, and for known classes that have hardly
-    any row beside the labelled ones, so that their sizes say little about others.
+    The spread allows for few classes that are alike by chance; the shift for few labels from which sizes
+    are read, and for known classes that have hardly any row beside the labelled ones.
     """
     logs = np.log(np.maximum(sizes, 1.0))
     squares = float(((logs - logs.mean()) ** 2).sum())
     spread = np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))
-    share = float(n_labelled.sum() / sizes.sum())
+    share = float(mixture.n_labelled.sum() / sizes.sum())
     unrelated = _UNRELATED_SPREAD * max(0.0, share - _MOSTLY_LABELLED) / (1.0 - _MOSTLY_LABELLED)
-    return ClassSizes(float(logs.mean()), float(spread), unrelated, sizes)
+    shift = float(np.hypot(unrelated, max(mixture.n_seen, 1) ** -0.5))
+    return ClassSizes(float(logs.mean()), float(spread), shift, sizes)
 
 
 def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:
@@ -200,7 +209,7 @@ def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *,
     spread = max(float(per_class.std() / max(per_class.mean(), 1e-9)), _LEAST_SPREAD)
     n_hidden = len(np.unique(np.concatenate([t.hiding.order[t.hiding.n_visible :] for t in trials])))
     error = n_new * spread * np.sqrt(1.0 / n_hidden + 1.0 / max(n_new, 1.0))
-    by_share = _error_by_share(mixture, estimate_sizes(mixture, n_new), len(trials[0].hiding.visible))
+    by_share = _error_by_share(mixture, estimate_sizes(mixture, n_new))
     return ClassCount(n_new, float(np.hypot(np.hypot(error, np.std(counts)), by_share)))
 
 
@@ -243,7 +252,7 @@ def _steps(path: MergePath) -> NDArray[np.int64]:
     return out
 
 
-def count_by_size(mixture: LabelMixture, n_rows: int) -> ClassCount:
+def count_by_size(mixture: LabelMixture) -> ClassCount:
     """Return the number of new classes if they are on average as large as known ones.
 
     Its error follows from how much known classes differ in size, from that of the labelled share, and
@@ -253,15 +262,16 @@ def count_by_size(mixture: LabelMixture, n_rows: int) -> ClassCount:
     n_new = float(n_known)
     for _ in range(_N_SIZE_ROUNDS):
         sizes = estimate_sizes(mixture, n_new)
-        n_new = max(0.0, n_rows - float(sizes.sum())) / float(sizes.mean())
-    usual = describe_sizes(sizes, mixture.n_labelled)
+        n_new = max(0.0, mixture.n_rows - float(sizes.sum())) / float(sizes.mean())
+    usual = describe_sizes(mixture, sizes)
     by_spread = np.hypot(usual.spread * np.sqrt(1.0 / n_known + 1.0 / max(n_new, 1.0)), usual.shift)
-    return ClassCount(n_new, float(np.hypot(n_new * by_spread, _error_by_share(mixture, sizes, n_rows))))
+    return ClassCount(n_new, float(np.hypot(n_new * by_spread, _error_by_share(mixture, sizes))))
 
 
-def _error_by_share(mixture: LabelMixture, sizes: NDArray[np.float64], n_rows: int) -> float:
+def _error_by_share(mixture: LabelMixture, sizes: NDArray[np.float64]) -> float:
     """Return by how many classes a count errs because the labelled share does."""
-    return float(np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5) * n_rows / sizes.mean())
+    part = min(float(np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5)), 0.9)
+    return float(mixture.n_rows / sizes.mean()) * part / (1.0 - part)  # a lower share hides more classes
 
 
 def combine_counts(first: ClassCount, second: ClassCount) -> ClassCount:

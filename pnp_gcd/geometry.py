@@ -157,26 +157,27 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
     spread = np.maximum(spread, floor)
     scaling = (turn / spread**power).astype(np.float32)
     if whitening == "discriminant":
-        scaling = _weigh_directions(reduction.coordinates, turn, spread)
+        scaling = _weigh_directions(reduction.variances, turn, spread)
     lift = _lift(reduction.coordinates @ scaling)
     return Geometry(reduction.centre, reduction.axes, scaling, lift, whitening)
 
 
 def _weigh_directions(
-    coordinates: NDArray[np.float32], turn: NDArray[np.float64], spread: NDArray[np.float64]
+    variances: NDArray[np.float64], turn: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> NDArray[np.float32]:
     """Return a scaling that keeps a direction as far as classes differ in it.
 
     Where rows inside the classes have unit spread, all rows have spread 1 + λ, λ of it between classes,
     known and new alike. λ / (1 + 2λ) is what the product of two rows' coordinates then says about
-    whether their class is the same (two-covariance model with Gaussian classes).
+    whether their class is the same (two-covariance model with Gaussian classes). ``variances`` are those
+    of all rows along their principal directions.
     """
-    whitened = coordinates @ (turn / np.sqrt(spread))
-    total, axes = linalg.eigh(np.cov(whitened, rowvar=False).reshape(len(spread), len(spread)))
+    whiten = turn / np.sqrt(spread)
+    total, axes = linalg.eigh((whiten.T * variances) @ whiten)
     between = np.maximum(total - 1.0, _LEAST_BETWEEN)
     weighed = (axes * np.sqrt(between / (1.0 + 2.0 * between))) @ axes.T
     # Half of the whitening is taken back: spreads learnt on known classes fit new ones only roughly.
-    out: NDArray[np.float32] = ((turn / np.sqrt(spread)) @ weighed * spread**0.25).astype(np.float32)
+    out: NDArray[np.float32] = (whiten @ weighed * spread**0.25).astype(np.float32)
     return out
 
 

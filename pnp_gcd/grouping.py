@@ -40,6 +40,8 @@ __all__ = [
 # Communities per class that merging starts from, and parts of the resolution to get them by.
 _COMMUNITIES_PER_CLASS = 3.0
 _FINER = (1.0, 0.7, 0.5)
+# Below this resolution communities fall to single rows.
+_FINEST = 0.35
 # Classes lie apart if at most this part of all edges joins two of them.
 _FEW_EDGES = 1e-3
 # Part of a community's own rows that the distance gate would turn away.
@@ -149,11 +151,13 @@ def find_communities(
 def make_finer(
     find: Callable[[GraphSettings], Communities], graph: GraphSettings, n_classes: float
 ) -> tuple[GraphSettings, Communities]:
-    """Lower the resolution until there are communities enough to merge into ``n_classes``.
+    """Lower the resolution, down to a limit, until there are communities enough for ``n_classes``.
 
     A class that shares its community with another cannot be told from it by merging.
     """
     for factor in _FINER:
+        if factor < 1.0 and graph.resolution * factor < _FINEST:
+            break
         finer = replace(graph, resolution=graph.resolution * factor)
         found = find(finer)
         if found.path.n_communities >= _COMMUNITIES_PER_CLASS * n_classes:
@@ -212,7 +216,9 @@ def group_communities(
         counts = _count_new(path, sizes, owner, min_size)
         n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
         n_last = n_known + int(counts[-1])
-        if interval is not None and interval[0] <= n_last <= interval[1] and _fall_apart(communities):
+        # What merging all that is linked leaves; of a wide interval no less than half the number counted.
+        is_plausible = interval is not None and max(interval[0], n_classes / 2) <= n_last <= interval[1]
+        if is_plausible and _fall_apart(communities):
             n_merges, n_classes = len(path.kept), n_last
     group = path.groups_after(n_merges)
     if not n_known and not len(_new_groups(group, sizes, owner, min_size)):

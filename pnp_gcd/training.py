@@ -111,7 +111,7 @@ def discover(
     first, copy_of = _find_copies(rows)
     merged = _merge_codes(codes, copy_of, len(first))
     # Copies of a row would fill its list of neighbours: they count once, if that leaves rows enough.
-    if len(first) < len(rows) and _has_enough(merged, settings):
+    if len(first) < len(rows) and _has_enough(merged, codes, settings):
         found = discover(rows[first], merged, settings, report=report)
         return replace(found, row_classes=found.row_classes[copy_of])
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
@@ -161,11 +161,12 @@ def _merge_codes(codes: NDArray[np.int64], copy_of: NDArray[np.int64], n_rows: i
     return merged
 
 
-def _has_enough(codes: NDArray[np.int64], settings: TrainingSettings) -> bool:
-    """Tell whether rows without their copies still satisfy what was asked for."""
+def _has_enough(merged: NDArray[np.int64], codes: NDArray[np.int64], settings: TrainingSettings) -> bool:
+    """Tell whether rows without their copies still satisfy what was asked for, with a label a class."""
     n_new = (settings.n_clusters or 0) - (int(codes.max(initial=-1)) + 1)
     least = max(_FEWEST_ROWS, (settings.n_neighbors or 0) + 2)
-    return len(codes) >= least and int((codes < 0).sum()) >= max(1, n_new)
+    has_classes = len(np.unique(merged[merged >= 0])) == len(np.unique(codes[codes >= 0]))
+    return has_classes and len(merged) >= least and int((merged < 0).sum()) >= max(1, n_new)
 
 
 def _calibrate(

@@ -545,3 +545,13 @@ def test_copies_are_kept_where_too_few_different_rows_would_be_left(world):
     rows = np.repeat(world.X[:6], 5, axis=0)
     found = discover(rows, np.repeat([0, 0, 1, 1, -1, -1], 5), SETTINGS)
     assert len(found.row_classes) == 30
+
+
+def test_copies_are_kept_where_a_known_class_would_lose_its_only_label(world):
+    # The one labelled row of class 1 is a copy of a labelled row of class 0: as one row it has one label.
+    X, codes = world.X.copy(), np.where(world.has_label & (world.y == 0), 0, -1)
+    at = int(np.flatnonzero(world.y == 1)[0])
+    X[at], codes[at] = X[codes == 0][0], 1
+    found = discover(X, codes, change(max_iter=0))
+    assert found.labelling.n_known == 2
+    assert len(found.row_classes) == len(X)
