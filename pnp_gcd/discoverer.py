@@ -88,7 +88,7 @@ class PNPDiscoverer(
         Edges need a cosine above this (τ_f). "auto" cuts edges only where that helps.
     resolution : float or "auto", default="auto"
         Infomap's Markov time; above 1 gives fewer and larger communities. "auto" lowers it, in
-        calibration and in training, until there are several communities a class to merge.
+        calibration and in training, to a half at most, for several communities a class to merge.
     edge_weights : {"shared", "cosine"}, default="shared"
         Weight of an edge: its cosine, as in the paper, or that times the part of their nearest
         rows that the two rows share.
