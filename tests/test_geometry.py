@@ -193,15 +193,18 @@ def test_a_row_is_mapped_to_the_same_bits_wherever_it_stands():
 # --- directions weighed by how classes differ in them ------------------------------------------------------
 
 
+def half_known(n_classes, rows_per_class, width, n_telling, *, spread, seed):
+    """Return rows, classes and codes; classes differ in the first columns only, half of them are known."""
+    rng = np.random.default_rng(seed)
+    centres = np.zeros((n_classes, width))
+    centres[:, :n_telling] = spread * rng.normal(size=(n_classes, n_telling))
+    y = np.repeat(np.arange(n_classes), rows_per_class)
+    codes = np.where((y < n_classes // 2) & (np.arange(len(y)) % 2 == 0), y, -1)
+    return reduce_rows(centres[y] + rng.normal(size=(len(y), width))), y, codes
+
+
 def test_a_direction_in_which_classes_do_not_differ_is_nearly_dropped():
-    # Classes differ in the first three columns; the others are noise of the same spread inside classes.
-    rng = np.random.default_rng(0)
-    centres = np.zeros((12, 8))
-    centres[:, :3] = 6 * rng.normal(size=(12, 3))
-    y = np.repeat(np.arange(12), 40)
-    X = centres[y] + rng.normal(size=(480, 8))
-    codes = np.where((y < 6) & (np.arange(480) % 2 == 0), y, -1)
-    reduction = reduce_rows(X)
+    reduction, _, codes = half_known(12, 40, 8, 3, spread=6, seed=0)
     scales = {}
     for whitening in ("within", "discriminant"):
         geometry = fit_geometry(reduction, codes, whitening=whitening)
@@ -211,13 +214,7 @@ def test_a_direction_in_which_classes_do_not_differ_is_nearly_dropped():
 
 
 def test_weighed_directions_bring_rows_of_new_classes_together():
-    rng = np.random.default_rng(1)
-    centres = np.zeros((20, 60))
-    centres[:, :6] = 2 * rng.normal(size=(20, 6))
-    y = np.repeat(np.arange(20), 30)
-    X = centres[y] + rng.normal(size=(600, 60))
-    codes = np.where((y < 10) & (np.arange(600) % 2 == 0), y, -1)
-    reduction = reduce_rows(X)
+    reduction, y, codes = half_known(20, 30, 60, 6, spread=2, seed=1)
 
     def purity(whitening):
         rows = fit_geometry(reduction, codes, whitening=whitening).apply_to_coordinates(reduction.coordinates)
