@@ -84,6 +84,11 @@ class LabelMixture(NamedTuple):
     n_seen: int
     n_rows: int
 
+    @property
+    def chance(self) -> float:
+        """By which part the labelled neighbours seen may be more or fewer by chance."""
+        return float(max(self.n_seen, 1) ** -0.5)
+
 
 class CountingTrial(NamedTuple):
     """Communities found while some classes were hidden.
@@ -127,12 +132,13 @@ def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) 
     labelled = codes >= 0
     near = codes[neighbours.nearest(_NEAR).indices[labelled]]
     own = codes[labelled]
-    n_near = np.bincount(own, minlength=n_known) * near.shape[1]
-    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known).astype(np.float64)
-    # One neighbour more of the own class, so that few or none do not look like classes that mix.
-    mixing = float((near >= 0).sum() - (near == own[:, None]).sum()) / (float(seen.sum()) + 1.0)
     n_labelled = np.bincount(own, minlength=n_known)
-    return LabelMixture(_share_evidence(seen, n_near), mixing, n_labelled, int(seen.sum()), len(codes))
+    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known).astype(np.float64)
+    n_seen = int(seen.sum())
+    # One neighbour more of the own class, so that few or none do not look like classes that mix.
+    mixing = float(n_seen - (near == own[:, None]).sum()) / (n_seen + 1.0)
+    part = _share_evidence(seen, n_labelled * near.shape[1])
+    return LabelMixture(part, mixing, n_labelled, n_seen, len(codes))
 
 
 def _share_evidence(seen: NDArray[np.float64], n_near: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -182,7 +188,7 @@ def describe_sizes(mixture: LabelMixture, sizes: NDArray[np.float64]) -> ClassSi
     spread = np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))
     share = float(mixture.n_labelled.sum() / sizes.sum())
     unrelated = _UNRELATED_SPREAD * max(0.0, share - _MOSTLY_LABELLED) / (1.0 - _MOSTLY_LABELLED)
-    shift = float(np.hypot(unrelated, max(mixture.n_seen, 1) ** -0.5))
+    shift = float(np.hypot(unrelated, mixture.chance))
     return ClassSizes(float(logs.mean()), float(spread), shift, sizes)
 
 
@@ -270,7 +276,7 @@ def count_by_size(mixture: LabelMixture) -> ClassCount:
 
 def _error_by_share(mixture: LabelMixture, sizes: NDArray[np.float64]) -> float:
     """Return by how many classes a count errs because the labelled share does."""
-    part = min(float(np.hypot(_SHARE_ERROR, max(mixture.n_seen, 1) ** -0.5)), 0.9)
+    part = min(float(np.hypot(_SHARE_ERROR, mixture.chance)), 0.9)
     return float(mixture.n_rows / sizes.mean()) * part / (1.0 - part)  # a lower share hides more classes
 
 

@@ -155,9 +155,10 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         power = 0.5 if whitening == "within" else 0.25
     floor = max(float(spread.max(initial=0.0)) * 1e-10, 1e-30)
     spread = np.maximum(spread, floor)
-    scaling = (turn / spread**power).astype(np.float32)
     if whitening == "discriminant":
         scaling = _weigh_directions(reduction.variances, turn, spread)
+    else:
+        scaling = (turn / spread**power).astype(np.float32)
     lift = _lift(reduction.coordinates @ scaling)
     return Geometry(reduction.centre, reduction.axes, scaling, lift, whitening)
 
