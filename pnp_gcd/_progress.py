@@ -14,7 +14,7 @@ _WIDTH = 24
 
 
 class ProgressLine:
-    """Shows calibration and epochs as they happen; silent at ``verbose=0``.
+    """Shows images, calibration and epochs as they happen; silent at ``verbose=0``.
 
     In a terminal the line is rewritten, elsewhere (a file, a notebook log) each report is a
     line of its own.
@@ -32,12 +32,18 @@ class ProgressLine:
         self.stream = sys.stderr if stream is None else stream
         self.rewrites = self.is_on and self.stream.isatty()
         self.n_tried = 0
+        self.last_bar = ""
 
     def show(self, stage: str, row: dict[str, Any]) -> None:
-        """Report a row of the calibration table or of the history."""
+        """Report images done, a row of the calibration table or one of the history."""
         if not self.is_on:
             return
-        if stage == "calibration":
+        if stage == "trunk":
+            bar = _bar(row["done"] / max(row["total"], 1))
+            if self.rewrites or bar != self.last_bar:  # in a file, not a line per batch
+                self._write(f"reading images [{bar}] {row['done']}/{row['total']} views")
+            self.last_bar = bar
+        elif stage == "calibration":
             self.n_tried += 1
             self._write(
                 f"calibrating: {self.n_tried} settings tried, neighbours={row['n_neighbors']}, "
@@ -45,11 +51,9 @@ class ProgressLine:
             )
         else:
             done = int(row["epoch"]) + 1
-            filled = _WIDTH * done // self.n_epochs
-            bar = "#" * filled + "-" * (_WIDTH - filled)
             self._write(
-                f"training [{bar}] epoch {done}/{self.n_epochs}, {int(row['n_active'])} clusters, "
-                f"loss {row['total']:.3f}"
+                f"training [{_bar(done / self.n_epochs)}] epoch {done}/{self.n_epochs}, "
+                f"{int(row['n_active'])} clusters, loss {row['total']:.3f}"
             )
 
     def close(self) -> None:
@@ -61,3 +65,8 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         self.stream.write(f"\r\x1b[2K{text}" if self.rewrites else f"{text}\n")
         self.stream.flush()
+
+
+def _bar(share: float) -> str:
+    filled = int(_WIDTH * share)
+    return "#" * filled + "-" * (_WIDTH - filled)

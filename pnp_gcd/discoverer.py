@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -36,6 +37,8 @@ from pnp_gcd.labels import (
 )
 
 if TYPE_CHECKING:
+    from pnp_gcd.image_mode import ImageMode
+    from pnp_gcd.rows import Rows
     from pnp_gcd.settings import TrainingSettings
     from pnp_gcd.training import Discovery
 
@@ -74,7 +77,8 @@ class PNPDiscoverer(
     has labelled. ``fit`` says which class each unlabelled row is, names the new classes and
     counts them; ``predict`` does the same for rows it never saw. The method is *Probing New
     Prototypes* [1]_ on feature vectors of any kind, with what it needs tuned by hand (geometry,
-    neighbours, thresholds) chosen from the labelled rows.
+    neighbours, thresholds) chosen from the labelled rows. With ``backbone`` a row is an image:
+    see :doc:`the guide </images>`.
 
     Parameters
     ----------
@@ -152,6 +156,35 @@ class PNPDiscoverer(
         Hidden columns of the residual adapter that is trained.
     projection_width : pair of int, default=(256, 128)
         Hidden and output columns of the projection head.
+    backbone : str or None, default=None
+        Name of a timm network. X then holds images: an array of shape (n, height, width, 3),
+        (n, 3, height, width) or (n, height, width), uint8 from 0 to 255 or float from 0 to 1; a
+        list or column of file paths or PIL images; or a torch ``Dataset``.
+    backbone_weights : str, path or None, default="auto"
+        "auto" downloads timm's weights; a path reads a file of DINO, DINOv2 or timm (.pth or
+        .safetensors), of which nothing is executed; None leaves them random.
+    image_size : int or None, default=None
+        Height and width at which images enter the backbone; None takes its own.
+    n_trainable_blocks : int, default=1
+        Last blocks of the backbone that learn. With 0 only the adapter on its features does.
+    augmentation : {"standard", "strong"}, default="standard"
+        How the two views of an image are drawn: crop, mirror and colours; "strong" also hue,
+        grey and blur.
+    n_cached_views : int, default=4
+        Drawn views of each image that go through the frozen part of the backbone once and are
+        kept. Images are represented by the mean of their views, in ``predict`` too.
+    cache_size : int or str, default="4GB"
+        What may be kept on disk, in bytes or as "500MB", "4GB". Fewer views are kept if they do not
+        fit. 0 keeps nothing: the whole backbone runs in every epoch, as in the paper.
+    cache_dir : str, path or None, default=None
+        Folder in which kept views outlive the fit, for a fit that was interrupted, or the next one on
+        the same images. None takes a temporary folder and removes it.
+    on_bad_image : {"error", "skip"}, default="error"
+        Images that cannot be read raise an error, or are left out with a warning. A row left out
+        gets the missing label, and NaN where numbers are asked for.
+    device : str, default="auto"
+        Where the backbone works: "cuda", "mps", "cpu", or the first of them there is. On CUDA it
+        computes in mixed precision. Feature vectors are learnt from on the CPU.
     missing_label : object, default="auto"
         What marks an unlabelled row in y. "auto" takes −1, "-1", None and NaN.
     on_interrupt : {"raise", "keep"}, default="raise"
@@ -258,6 +291,16 @@ class PNPDiscoverer(
         "view_dropout": [Interval(numbers.Real, 0, 1, closed="left")],
         "hidden_width": [Interval(numbers.Integral, 1, None, closed="left")],
         "projection_width": ["array-like"],
+        "backbone": [str, None],
+        "backbone_weights": [str, os.PathLike, None],
+        "image_size": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "n_trainable_blocks": [Interval(numbers.Integral, 0, None, closed="left")],
+        "augmentation": [StrOptions({"standard", "strong"})],
+        "n_cached_views": [Interval(numbers.Integral, 0, None, closed="left")],
+        "cache_size": [Interval(numbers.Integral, 0, None, closed="left"), str],
+        "cache_dir": [str, os.PathLike, None],
+        "on_bad_image": [StrOptions({"error", "skip"})],
+        "device": [str],
         "missing_label": "no_validation",
         "on_interrupt": [StrOptions({"raise", "keep"})],
         "random_state": ["random_state"],
@@ -298,6 +341,16 @@ class PNPDiscoverer(
         view_dropout: float = 0.1,
         hidden_width: int = 512,
         projection_width: tuple[int, int] = (256, 128),
+        backbone: str | None = None,
+        backbone_weights: str | os.PathLike[str] | None = "auto",
+        image_size: int | None = None,
+        n_trainable_blocks: int = 1,
+        augmentation: Literal["standard", "strong"] = "standard",
+        n_cached_views: int = 4,
+        cache_size: int | str = "4GB",
+        cache_dir: str | os.PathLike[str] | None = None,
+        on_bad_image: Literal["error", "skip"] = "error",
+        device: str = "auto",
         missing_label: Any = "auto",
         on_interrupt: Literal["raise", "keep"] = "raise",
         random_state: int | np.random.RandomState | None = None,
@@ -334,6 +387,16 @@ class PNPDiscoverer(
         self.view_dropout = view_dropout
         self.hidden_width = hidden_width
         self.projection_width = projection_width
+        self.backbone = backbone
+        self.backbone_weights = backbone_weights
+        self.image_size = image_size
+        self.n_trainable_blocks = n_trainable_blocks
+        self.augmentation = augmentation
+        self.n_cached_views = n_cached_views
+        self.cache_size = cache_size
+        self.cache_dir = cache_dir
+        self.on_bad_image = on_bad_image
+        self.device = device
         self.missing_label = missing_label
         self.on_interrupt = on_interrupt
         self.random_state = random_state
@@ -344,6 +407,7 @@ class PNPDiscoverer(
         tags.estimator_type = "classifier"
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []
+        tags.input_tags.two_d_array = self.backbone is None
         return tags
 
     @_with_aliases
@@ -367,23 +431,59 @@ class PNPDiscoverer(
         -------
         self : PNPDiscoverer
         """
-        from pnp_gcd.training import discover
-
         self._validate_params()
+        if self.backbone is not None:
+            return self._fit_images(X, y, X_unlabelled)
+        from pnp_gcd.rows import VectorRows
+
         rows = self._read_rows(X, "X", is_first=True)
         encoded = self._encode(y, len(rows))
         pool = self._check_pool(X_unlabelled, rows)
         if pool is not None:
             rows = np.concatenate([rows, pool])
-        codes = np.concatenate([encoded.codes, np.full(len(rows) - len(encoded.codes), -1)])
+        codes = encoded.with_unlabelled(len(rows))
         self._check_counts(codes, len(encoded.classes))
-        progress = ProgressLine(self.verbose, self.max_iter)
-        try:
-            found = discover(rows, codes, self._settings(), report=progress.show)
-        finally:
-            progress.close()
+        found = self._discover(VectorRows(rows), codes, ProgressLine(self.verbose, self.max_iter))
+        self._image_mode: ImageMode | None = None
         self._store(found, encoded, codes)
         return self
+
+    def _fit_images(self, X: Any, y: ArrayLike | None, X_unlabelled: Any) -> PNPDiscoverer:
+        """Fit on images: the same, behind a frozen trunk."""
+        from pnp_gcd.image_mode import ImageMode
+        from pnp_gcd.images import join_images, read_images
+
+        images = read_images(X)
+        encoded = self._encode(y, len(images))
+        X_unlabelled = unwrap_pool(X_unlabelled)
+        if X_unlabelled is not None:
+            images = join_images([images, read_images(X_unlabelled, "X_unlabelled")])
+        codes = encoded.with_unlabelled(len(images))
+        self._check_counts(codes, len(encoded.classes))
+        progress = ProgressLine(self.verbose, self.max_iter)
+        mode = ImageMode.from_parameters(self, seed=self._seed())
+        with mode.prepare(images, report=progress.show) as rows:
+            is_read = mode.tell_read(rows)
+            if int(is_read.sum()) < 2 or encoded.classes.size > len(np.unique(codes[is_read & (codes >= 0)])):
+                raise ValueError(
+                    "Too few images are left without those that could not be read: every known class needs "
+                    "one. Mend the images that the warning names, or drop their class from y."
+                )
+            self._check_counts(codes[is_read], len(encoded.classes))
+            found = self._discover(rows.take(np.flatnonzero(is_read)), codes[is_read], progress)
+        self._image_mode = mode
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self._store(found.spread_over(is_read), encoded, codes)
+        return self
+
+    def _discover(self, rows: Rows, codes: NDArray[np.int64], progress: ProgressLine) -> Discovery:
+        from pnp_gcd.training import discover
+
+        try:
+            return discover(rows, codes, self._settings(), report=progress.show)
+        finally:
+            progress.close()
 
     def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.floating]:
         """Return X as finite float32 rows; the first X read sets the features, later ones must fit.
@@ -525,7 +625,11 @@ class PNPDiscoverer(
         self.n_clusters_interval_ = found.interval
         self._sharpness, self._usual_closeness = found.sharpness, found.usual_closeness
         names = self.classes_[self._position]
-        row_names = names[np.where(codes >= 0, codes, found.row_classes)]
+        rows = np.where(codes >= 0, codes, found.row_classes)
+        row_names = names[rows]
+        if (rows < 0).any():  # images that were skipped
+            marker = choose_marker(self.classes_, self.missing_label)
+            row_names = mark_rejected(row_names, rows < 0, marker)
         self.labels_ = row_names[: len(encoded.codes)]
         self.unlabelled_labels_ = row_names[codes < 0]
         self.encoder_, self._geometry, self._labelling = (
@@ -557,8 +661,10 @@ class PNPDiscoverer(
         return self.fit(X, y, X_unlabelled).labels_
 
     def _features(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return learnt features of new rows."""
+        """Return learnt features of new rows; NaN for images that were skipped."""
         check_is_fitted(self)
+        if self._image_mode is not None:
+            return self._image_mode.encode(self.encoder_, X, verbose=self.verbose)
         from pnp_gcd.encoding import encode_rows, map_in_blocks
 
         rows = self._read_rows(X, "X")
@@ -610,10 +716,12 @@ class PNPDiscoverer(
             )
         features = self._features(X)
         labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
-        if reject_below is None:
+        is_rejected = np.isnan(features[:, 0])
+        if reject_below is not None:
+            is_rejected |= self._typicality(features) < float(reject_below)
+        elif not is_rejected.any():
             return labels
-        marker = choose_marker(self.classes_, self.missing_label)
-        return mark_rejected(labels, self._typicality(features) < float(reject_below), marker)
+        return mark_rejected(labels, is_rejected, choose_marker(self.classes_, self.missing_label))
 
     def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return how typical each row is of some class, known or new, from 0 to 1.
@@ -623,7 +731,7 @@ class PNPDiscoverer(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
 
         Returns
         -------
@@ -637,7 +745,8 @@ class PNPDiscoverer(
         from pnp_gcd.labelling import measure_closeness
 
         closeness = map_in_blocks(lambda block: measure_closeness(block, self._labelling), features)
-        return np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
+        part = np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
+        return np.where(np.isnan(closeness), np.nan, part)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return class probabilities, columns as in ``classes_``.
@@ -647,7 +756,7 @@ class PNPDiscoverer(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
 
         Returns
         -------
@@ -661,7 +770,7 @@ class PNPDiscoverer(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
 
         Returns
         -------
@@ -678,7 +787,7 @@ class PNPDiscoverer(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
 
         Returns
         -------
@@ -699,7 +808,7 @@ class PNPDiscoverer(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
+        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
 
         Returns
         -------

@@ -5,12 +5,16 @@ Knows layers only: no prototypes, no losses, no epochs.
 
 from __future__ import annotations
 
+import copy
 import math
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["ProjectionHead", "ResidualAdapter"]
+from pnp_gcd.geometry import Geometry
+
+__all__ = ["ImageEncoder", "ProjectionHead", "ResidualAdapter"]
 
 
 class ResidualAdapter(nn.Module):
@@ -38,6 +42,41 @@ class ResidualAdapter(nn.Module):
         # Unit rows have entries of about 1/sqrt(d); the layers want entries of about 1.
         change = self.contract(functional.gelu(self.expand(self.norm(rows * self.scale))))
         return functional.normalize(rows + change / self.scale, dim=1)
+
+
+class ImageEncoder(nn.Module):
+    """The tail of a backbone, the geometry of the fit and an adapter: activations to unit rows.
+
+    Before training it gives what the geometry makes of the backbone's own features.
+
+    Parameters
+    ----------
+    tail : nn.Module
+        Activations (b, …) to features (b, d). A copy of it learns.
+    geometry : Geometry
+        Stays as it is.
+    hidden_width : int
+        Of the adapter.
+    """
+
+    centre: Tensor
+    axes: Tensor
+
+    def __init__(self, tail: nn.Module, geometry: Geometry, hidden_width: int) -> None:
+        super().__init__()
+        self.tail = copy.deepcopy(tail)
+        self.register_buffer("centre", torch.from_numpy(geometry.centre).float())
+        self.register_buffer("axes", torch.from_numpy(geometry.axes @ geometry.scaling))
+        self.lift = geometry.lift
+        self.adapter = ResidualAdapter(geometry.n_columns, hidden_width)
+
+    def forward(self, activations: Tensor) -> Tensor:
+        """Map activations (b, …) to unit rows (b, p)."""
+        rows = (self.tail(activations) - self.centre) @ self.axes
+        if self.lift > 0:
+            rows = functional.pad(rows, (0, 1), value=self.lift)
+        adapted: Tensor = self.adapter(functional.normalize(rows, dim=1))
+        return adapted
 
 
 class ProjectionHead(nn.Module):

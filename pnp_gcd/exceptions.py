@@ -4,6 +4,9 @@ Knows nothing else of the package.
 """
 
 __all__ = [
+    "BackboneError",
+    "BadImageError",
+    "BadImageWarning",
     "DiscoveryWarning",
     "EmptyGraphError",
     "FeatureScaleWarning",
@@ -13,6 +16,10 @@ __all__ = [
 
 class DiscoveryWarning(UserWarning):
     """Base of every warning this package raises."""
+
+
+class BadImageWarning(DiscoveryWarning):
+    """Images that could not be read were left out, because ``on_bad_image="skip"``."""
 
 
 class FeatureScaleWarning(DiscoveryWarning):
@@ -25,3 +32,11 @@ class LabelWarning(DiscoveryWarning):
 
 class EmptyGraphError(ValueError):
     """No pair of rows is similar enough to be an edge of the neighbour graph."""
+
+
+class BadImageError(ValueError):
+    """An image cannot be read, or is not one; the message names it."""
+
+
+class BackboneError(ValueError):
+    """A backbone, or the file of its weights, cannot be used as asked for."""

@@ -250,11 +250,13 @@ def _count_new(
 def _merges_for(path: MergePath, n_merges: int, counts: NDArray[np.int64], n_new: int) -> int:
     """Return the merges, nearest to ``n_merges``, that leave ``n_new`` new classes; else the best count.
 
-    Merges that the labels ask for are never undone.
+    Merges that the labels ask for are never undone. Pieces first grow to the size of a class, and their
+    number with them: it is the fall after that which counts.
     """
     n_forced = int(np.isinf(path.strength).sum())
-    gap = np.abs(counts[n_forced:] - n_new)
-    nearest = np.flatnonzero(gap == gap.min()) + n_forced
+    start = n_forced + int(counts[n_forced:].argmax())
+    gap = np.abs(counts[start:] - n_new)
+    nearest = np.flatnonzero(gap == gap.min()) + start
     return int(nearest[np.abs(nearest - n_merges).argmin()])
 
 

@@ -44,6 +44,10 @@ class EncodedLabels(NamedTuple):
     codes: NDArray[np.int64]
     classes: NDArray[Any]
 
+    def with_unlabelled(self, n_rows: int) -> NDArray[np.int64]:
+        """Return the codes, and -1 for further unlabelled rows up to ``n_rows`` in all."""
+        return np.concatenate([self.codes, np.full(n_rows - len(self.codes), -1)])
+
 
 def encode_labels(y: Any, missing_label: Any = "auto", *, name: str = "y") -> EncodedLabels:
     """Turn labels with gaps into codes and sorted classes.

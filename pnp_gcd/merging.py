@@ -35,6 +35,8 @@ _SHARE_GATE = 0.45
 _SURELY_NEW = 0.05
 # Logarithm of the factor by which classes of one size may seem to differ in it.
 _LEAST_WIDTH = 0.3
+# Groups smaller than usual by more widths than this are leftovers, not classes.
+_N_WIDTHS = 3.0
 
 
 class Ownership(NamedTuple):
@@ -71,10 +73,19 @@ class ClassSizes(NamedTuple):
     shift: float
     known: NDArray[np.float64]
 
+    @property
+    def width(self) -> float:
+        """Logarithm of the factor by which a group may differ from the usual size without surprise."""
+        return float(np.hypot(2.0 * np.hypot(self.spread, self.shift), _LEAST_WIDTH))
+
+    @property
+    def smallest(self) -> float:
+        """Rows below which a group is hardly a class."""
+        return float(np.exp(self.mean - _N_WIDTHS * self.width))
+
     def allow(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return 1 for groups of usual size or below, and less the larger a group is beyond that."""
-        width = np.hypot(2.0 * np.hypot(self.spread, self.shift), _LEAST_WIDTH)
-        beyond = np.maximum(np.log(np.maximum(sizes, 1.0)) - self.mean, 0.0) / width
+        beyond = np.maximum(np.log(np.maximum(sizes, 1.0)) - self.mean, 0.0) / self.width
         out: NDArray[np.float64] = np.exp(-0.5 * beyond**2)
         return out
 

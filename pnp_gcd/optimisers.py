@@ -27,8 +27,8 @@ class ParameterGroup:
 def group_parameters(
     module: nn.Module, *, weight_decay: float, relative_rate: float = 1.0
 ) -> list[ParameterGroup]:
-    """Return a module's parameters, with weight decay on matrices and none on biases and norms."""
-    parameters = list(module.parameters())
+    """Return a module's parameters that learn, with weight decay on matrices, none on biases and norms."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
     matrices = [p for p in parameters if p.ndim > 1]
     vectors = [p for p in parameters if p.ndim == 1]
     return [ParameterGroup(matrices, relative_rate, weight_decay), ParameterGroup(vectors, relative_rate)]

@@ -88,13 +88,13 @@ def refresh_memory(
     ndarray of shape (K^t,), int64
         For each row of the new memory the row of the old one it goes on from, −1 if new.
     """
-    old = functional.normalize(student.memory.detach(), dim=1)
+    old = functional.normalize(student.memory.detach(), dim=1).cpu()
     origin = np.arange(len(old))
     if len(spare):
         old = torch.cat([old, torch.from_numpy(spare)])
         origin = np.concatenate([origin, np.full(len(spare), -1)])
     was_active = np.zeros(len(old), dtype=bool)
-    was_active[: len(student.is_active)] = student.is_active.numpy()
+    was_active[: len(student.is_active)] = student.is_active.cpu().numpy()
     row_of = _match_rows(old.numpy(), was_active, centroids)
     # A row that becomes another cluster than it was, or first becomes one, starts afresh.
     goes_on = np.einsum("ij,ij->i", old.numpy()[row_of], centroids) >= _SAME_CLUSTER
@@ -130,8 +130,9 @@ def _write_memory(prober: Prober, memory: Tensor, active: Tensor) -> None:
     if prober.memory.shape == memory.shape:
         prober.memory.data.copy_(memory)
     else:
-        prober.memory = nn.Parameter(memory.clone(), requires_grad=prober.memory.requires_grad)
-    prober.is_active = active.clone()
+        device = prober.memory.device
+        prober.memory = nn.Parameter(memory.clone().to(device), requires_grad=prober.memory.requires_grad)
+    prober.is_active = active.clone().to(prober.memory.device)
 
 
 @torch.no_grad()

@@ -102,10 +102,13 @@ def probe_classes(
         clustered = codes < 0
     graph = replace(settings.graph, n_neighbors=min(settings.graph.n_neighbors, int(clustered.sum()) - 1))
     communities = _find(features, codes, replace(settings, graph=graph), clustered, seed)
+    least = smallest_class(graph.n_neighbors)
+    if settings.usual is not None:
+        least = max(least, int(settings.usual.smallest))
     grouping = group_communities(
         communities,
         n_known=n_known,
-        min_size=smallest_class(graph.n_neighbors),
+        min_size=least,
         n_classes=settings.n_classes,
         interval=settings.interval,
         cut=settings.merge_cut,

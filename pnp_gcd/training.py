@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from pnp_gcd import objectives, schedules
 from pnp_gcd.calibration import Calibration, Request, calibrate
 from pnp_gcd.clustering import mean_directions
-from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
-from pnp_gcd.encoding import encode_rows
+from pnp_gcd.encoders import ProjectionHead
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import reduce_rows, unit_rows
 from pnp_gcd.grouping import Grouping
@@ -33,26 +32,21 @@ from pnp_gcd.labelling import (
     measure_closeness,
     score_classes,
 )
-from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.objectives import LossTerms
 from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
 from pnp_gcd.prober import Prober, make_teacher, refresh_memory, update_teacher
 from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
+from pnp_gcd.rows import Copies, Rows, Source
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.views import BalancedBatches, FeatureViews
+from pnp_gcd.views import BalancedBatches
 
 __all__ = ["Discovery", "discover"]
 
-# Columns at which the encoder learns at the full rate.
-_FULL_RATE_WIDTH = 256
 _WEIGHT_DECAY = 5e-5
 _MAX_GRADIENT = 0.5
 # With fewer different rows than this, copies are kept.
 _FEWEST_ROWS = 10
-# Rows looked at for the usual distance between neighbours, the neighbour that counts, and rows by
-# which the probabilities are calibrated.
-_SAMPLED_ROWS = 2000
-_USUAL_NEIGHBOUR = 8
+# Rows by which the probabilities are calibrated.
 _MAX_SCORED_ROWS = 20_000
 
 
@@ -88,9 +82,15 @@ class Discovery:
     calibration: Calibration
     history: list[dict[str, float]]
 
+    def spread_over(self, is_used: NDArray[np.bool_]) -> Discovery:
+        """Return this for more rows: those that took no part get class −1."""
+        row_classes = np.full(len(is_used), -1, dtype=np.int64)
+        row_classes[is_used] = self.row_classes
+        return replace(self, row_classes=row_classes)
+
 
 def discover(
-    rows: NDArray[np.floating],
+    rows: Rows,
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     *,
@@ -100,24 +100,24 @@ def discover(
 
     Parameters
     ----------
-    rows : ndarray of shape (n, d) or (n, v, d)
-        Finite features, or v precomputed views of each row.
+    rows : Rows
+        n feature vectors or images.
     codes : ndarray of shape (n,)
         Known-class codes 0 … C−1, −1 for unlabelled rows.
     settings : TrainingSettings
     report : callable
         Told ``("calibration", row)`` and ``("epoch", row)`` as they are made.
     """
-    first, copy_of = _find_copies(rows)
-    merged = _merge_codes(codes, copy_of, len(first))
+    copies = rows.find_copies()
+    merged = _merge_codes(codes, copies)
     # Copies of a row would fill its list of neighbours: they count once, if that leaves rows enough.
-    if len(first) < len(rows) and _has_enough(merged, codes, settings):
-        found = discover(rows[first], merged, settings, report=report)
-        return replace(found, row_classes=found.row_classes[copy_of])
+    if len(copies.first) < len(rows) and _has_enough(merged, codes, settings):
+        found = discover(rows.take(copies.first), merged, settings, report=report)
+        return replace(found, row_classes=found.row_classes[copies.place])
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
-    calibration = _calibrate(rows, codes, settings, int(seeds[0]), report)
-    inputs = calibration.geometry.apply(rows)
-    trainer = _Trainer(inputs, codes, _probe_settings(calibration, codes, settings), settings, seeds)
+    calibration = _calibrate(rows.describe(), codes, settings, int(seeds[0]), report)
+    source = rows.place(calibration.geometry, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
+    trainer = _Trainer(source, codes, _probe_settings(calibration, codes, settings), settings, seeds)
     history: list[dict[str, float]] = []
     try:
         for epoch in range(settings.max_iter):
@@ -127,7 +127,7 @@ def discover(
         if settings.on_interrupt == "raise":
             raise
     encoder = trainer.student.encoder.eval()
-    features = encode_rows(encoder, inputs)
+    features = source.encode(encoder)
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
     return Discovery(
@@ -142,22 +142,11 @@ def discover(
     )
 
 
-def _find_copies(rows: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first of all equal rows, in their order, and for each row its place among them."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1)) + 0.0  # −0.0 equals 0.0
-    as_bytes = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    _, first, copy_of = np.unique(as_bytes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[copy_of.ravel()]
-
-
-def _merge_codes(codes: NDArray[np.int64], copy_of: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+def _merge_codes(codes: NDArray[np.int64], copies: Copies) -> NDArray[np.int64]:
     """Return one code for the copies of each row: the first label that one of them has."""
-    merged = np.full(n_rows, -1, dtype=np.int64)
+    merged = np.full(len(copies.first), -1, dtype=np.int64)
     labelled = np.flatnonzero(codes >= 0)[::-1]  # backwards, so that the first one is written last
-    merged[copy_of[labelled]] = codes[labelled]
+    merged[copies.place[labelled]] = codes[labelled]
     return merged
 
 
@@ -170,13 +159,12 @@ def _has_enough(merged: NDArray[np.int64], codes: NDArray[np.int64], settings: T
 
 
 def _calibrate(
-    rows: NDArray[np.floating],
+    features: NDArray[np.floating],
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     seed: int,
     report: Callable[[str, dict[str, Any]], None],
 ) -> Calibration:
-    flat = rows.mean(axis=1) if rows.ndim == 3 else rows
     request = Request(
         n_neighbors=settings.n_neighbors,
         similarity_threshold=settings.similarity_threshold,
@@ -186,7 +174,7 @@ def _calibrate(
         temperature=settings.temperature,
     )
     return calibrate(
-        reduce_rows(flat, n_components=settings.n_components),
+        reduce_rows(features, n_components=settings.n_components),
         codes,
         request,
         seed=seed,
@@ -246,53 +234,35 @@ def _interval(labelling: Labelling, calibration: Calibration, settings: Training
     return min(low, n_classes), max(high, n_classes)
 
 
-def _usual_distance(rows: NDArray[np.float32]) -> float:
-    """Return the median distance between a row and a near neighbour: what a small change is."""
-    step = max(1, len(rows) // _SAMPLED_ROWS)
-    sample = rows[::step]
-    if len(sample) < 2:
-        return 1.0
-    # In every n-th row, the n-th part of a row's neighbours is left.
-    rank = min(max(1, round(_USUAL_NEIGHBOUR / step)), len(sample) - 1)
-    nearest = find_neighbours(sample, rank).similarities[:, -1]
-    return float(np.sqrt(np.maximum(2.0 - 2.0 * np.median(nearest), 1e-6)))
-
-
 class _Trainer:
     """The networks, the optimiser and the batches of one fit."""
 
     def __init__(
         self,
-        inputs: NDArray[np.float32],
+        source: Source,
         codes: NDArray[np.int64],
         probing: ProbeSettings,
         settings: TrainingSettings,
         seeds: NDArray[np.unsignedinteger[Any]],
     ) -> None:
-        self.inputs, self.codes, self.probing, self.settings = inputs, codes, probing, settings
+        self.source, self.codes, self.probing, self.settings = source, codes, probing, settings
+        self.device = source.device
         self.n_known = int(codes.max(initial=-1)) + 1
         self.infomap_seed = int(seeds[1])
         self.rng = np.random.default_rng(seeds[2])
-        width = inputs.shape[-1]
         # The caller's global random state stays as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[3]))
-            encoder = ResidualAdapter(width, settings.hidden_width)
-            self.projection = ProjectionHead(width, *settings.projection_width)
-        generator = torch.Generator().manual_seed(int(seeds[3]) + 1)
-        flat = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
-        self.views = FeatureViews(
-            torch.from_numpy(inputs),
-            noise=settings.view_noise * _usual_distance(flat) if settings.max_iter else 0.0,
-            dropout=settings.view_dropout,
-            generator=generator,
-        )
+            encoder = source.make_encoder()
+            self.projection = ProjectionHead(source.start.shape[1], *settings.projection_width)
         self.batches = BalancedBatches(codes, settings.batch_size, self.rng)
-        self.code_tensor = torch.from_numpy(codes)
-        self.student = Prober(encoder, torch.from_numpy(self._draw_rows(flat, self._buffer_size(0))))
+        self.code_tensor = torch.from_numpy(codes).to(self.device)
+        memory = torch.from_numpy(self._draw_rows(source.start, self._buffer_size(0)))
+        self.student = Prober(encoder, memory).to(self.device)
+        self.projection = self.projection.to(self.device)
         self.teacher = make_teacher(self.student) if settings.teacher else None
-        known = mean_directions(flat[codes >= 0], codes[codes >= 0], self.n_known)
-        self.known_prototypes = nn.Parameter(torch.from_numpy(known))
+        known = mean_directions(source.start[codes >= 0], codes[codes >= 0], self.n_known)
+        self.known_prototypes = nn.Parameter(torch.from_numpy(known).to(self.device))
         self.optimiser = self._make_optimiser()
         self.step = 0
         self.has_warned = False
@@ -310,10 +280,12 @@ class _Trainer:
         return unit_rows(drawn + noise)
 
     def _make_optimiser(self) -> MomentumSGD:
-        # The narrower the rows, the further one step moves them: slow the encoder down accordingly.
-        slower = min(1.0, self.inputs.shape[-1] / _FULL_RATE_WIDTH)
         groups = [
-            *group_parameters(self.student.encoder, weight_decay=_WEIGHT_DECAY, relative_rate=slower),
+            *(
+                group
+                for module, rate in self.source.learning_parts(self.student.encoder)
+                for group in group_parameters(module, weight_decay=_WEIGHT_DECAY, relative_rate=rate)
+            ),
             *group_parameters(self.projection, weight_decay=_WEIGHT_DECAY),
             ParameterGroup([self.known_prototypes] if self.n_known else []),
             ParameterGroup([self.student.memory]),
@@ -367,7 +339,7 @@ class _Trainer:
 
     def refresh(self, *, is_due: bool = True) -> dict[str, float]:
         """Write the classes' current prototypes into both memories; find classes anew if that is due."""
-        features = encode_rows(self.student.encoder, self.inputs)
+        features = self.source.encode(self.student.encoder)
         if (self.codes < 0).any():
             if is_due or self.last_probe is None:
                 self.last_probe = self.probe(features)
@@ -419,7 +391,8 @@ class _Trainer:
         velocity = self.optimiser.velocities.pop(old, None)
         if velocity is not None:
             moved = torch.zeros_like(new)
-            moved[torch.from_numpy(origin >= 0)] = velocity[torch.from_numpy(origin[origin >= 0])]
+            goes_on = torch.from_numpy(origin >= 0).to(self.device)
+            moved[goes_on] = velocity[torch.from_numpy(origin[origin >= 0]).to(self.device)]
             self.optimiser.velocities[new] = moved
 
     def train_batch(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
@@ -444,8 +417,8 @@ class _Trainer:
 
     def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
         """Return every loss term of one batch; a pair of terms whose weights are 0 is not computed."""
-        weights, codes = self.settings.weights, self.code_tensor[indices]
-        both = torch.cat(self.views.take(indices))
+        weights, codes = self.settings.weights, self.code_tensor[indices.to(self.device)]
+        both = torch.cat(self.source.take(indices))
         features = self.student.encoder(both)
         none = features[:0].sum()  # 0, and part of the graph, so that backward() always works
         distillation = entropy = known = supervised = unsupervised = none

@@ -33,9 +33,24 @@ FLOORS = {
         "schedules",
         "inputs",
         "labels",
+        "images",
+        "augmentations",
     },
-    "floor 1": {"encoders", "prober", "objectives", "views", "encoding", "optimisers", "settings"},
-    "floor 2": {"training"},
+    "floor 1": {
+        "weights",
+        "backbones",
+        "activations",
+        "encoders",
+        "prober",
+        "objectives",
+        "views",
+        "encoding",
+        "optimisers",
+        "settings",
+        "rows",
+        "image_rows",
+    },
+    "floor 2": {"training", "image_mode"},
     "roof": {"discoverer", "model_selection", "cli"},
     "door": {"__init__", "__main__"},
 }
@@ -52,8 +67,15 @@ DOORS = {
         "optimisers",
         "training",
         "neighbours",
+        "weights",
+        "backbones",
+        "activations",
+        "rows",
+        "image_rows",
+        "image_mode",
     },
-    "timm": {"encoders"},
+    "timm": {"backbones", "weights"},
+    "PIL": {"images", "augmentations"},
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
 }
@@ -120,7 +142,7 @@ def test_third_parties_come_in_by_their_own_door(module):
 @pytest.mark.parametrize("module", sorted((FLOORS["cellar"] | FLOORS["ground"]) & set(MODULES)))
 def test_the_ground_imports_heavy_parties_only_inside_functions(module):
     at_top = {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
-    assert at_top.isdisjoint({"torch", "timm", "faiss", "infomap", "pandas", "polars", "matplotlib"})
+    assert at_top.isdisjoint({"torch", "timm", "faiss", "infomap", "pandas", "polars", "matplotlib", "PIL"})
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m != "_compat"])

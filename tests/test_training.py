@@ -10,13 +10,15 @@ import torch
 from pnp_gcd import training
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.counting import ClassCount
+from pnp_gcd.encoding import encode_rows
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.labelling import classify_rows, measure_closeness, score_classes
 from pnp_gcd.objectives import LossTerms, LossWeights
 from pnp_gcd.probing import ProbeSettings
+from pnp_gcd.rows import VectorRows, VectorSource
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.training import _Trainer, discover
+from pnp_gcd.training import _Trainer
 
 ALL_ON = LossWeights(0.65, 1.3, 0.35, 0.35, 0.65)
 SETTINGS = TrainingSettings(
@@ -37,6 +39,10 @@ def change(**changes):
     return dataclasses.replace(SETTINGS, **changes)
 
 
+def discover(vectors, codes, settings, **kwargs):
+    return training.discover(VectorRows(np.asarray(vectors)), codes, settings, **kwargs)
+
+
 def codes_of(world):
     return np.where(world.has_label, world.y, -1)
 
@@ -46,7 +52,8 @@ def make_trainer(world, codes=None, **changes):
     inputs = unit_rows(world.X - world.X.mean(axis=0))
     probing = ProbeSettings(GraphSettings(settings.n_neighbors), cluster_on=settings.cluster_on)
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
-    return _Trainer(inputs, codes_of(world) if codes is None else codes, probing, settings, seeds)
+    source = VectorSource(inputs, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
+    return _Trainer(source, codes_of(world) if codes is None else codes, probing, settings, seeds)
 
 
 def only(name):
@@ -101,7 +108,7 @@ def test_training_lowers_the_loss(world):
 def test_zero_epochs_leave_the_features_as_they_come(world):
     found = discover(world.X, codes_of(world), change(max_iter=0))
     rows = found.calibration.geometry.apply(world.X)
-    np.testing.assert_allclose(training.encode_rows(found.encoder, rows), rows, atol=1e-6)
+    np.testing.assert_allclose(encode_rows(found.encoder, rows), rows, atol=1e-6)
     assert found.history == []
 
 
@@ -136,7 +143,7 @@ def test_the_kinds_of_teacher_all_train_and_differ(world):
     features = []
     for teacher in ("ema", "epoch", None):
         found = discover(world.X, codes_of(world), change(teacher=teacher))
-        features.append(training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X)))
+        features.append(encode_rows(found.encoder, found.calibration.geometry.apply(world.X)))
     assert not np.allclose(features[0], features[1], atol=1e-6)
     assert not np.allclose(features[0], features[2], atol=1e-6)
     assert not np.allclose(features[1], features[2], atol=1e-6)
@@ -294,7 +301,7 @@ def test_with_all_weights_on_a_step_moves_every_part(world):
 def test_known_prototypes_start_at_the_mean_direction_of_their_labelled_rows(world):
     trainer = make_trainer(world)
     for code in range(2):
-        mean = trainer.inputs[trainer.codes == code].astype(np.float64).mean(axis=0)
+        mean = trainer.source.start[trainer.codes == code].astype(np.float64).mean(axis=0)
         np.testing.assert_allclose(
             trainer.known_prototypes.detach().numpy()[code], mean / np.linalg.norm(mean), atol=1e-5
         )
@@ -337,11 +344,11 @@ def test_a_row_that_is_new_has_no_momentum_even_if_the_memory_keeps_its_size(wor
 def test_refresh_writes_the_mean_direction_of_each_class_found(world):
     trainer = make_trainer(world)
     trainer.refresh()
-    probe = trainer.probe(trainer.inputs)
+    probe = trainer.probe(trainer.source.start)
     assert trainer.student.n_active == len(np.unique(probe.grouping.rows[probe.grouping.rows >= 0]))
     active = trainer.student.memory.detach().numpy()[trainer.student.is_active.numpy()]
     for name in np.unique(probe.grouping.rows[probe.grouping.rows >= 0]):
-        mean = unit_rows(trainer.inputs[probe.grouping.rows == name].mean(axis=0, keepdims=True))[0]
+        mean = unit_rows(trainer.source.start[probe.grouping.rows == name].mean(axis=0, keepdims=True))[0]
         assert (active @ mean).max() > 1 - 1e-5
 
 
@@ -388,7 +395,7 @@ def test_between_two_probes_the_prototypes_follow_the_features(world, probes):
     trainer.run_epoch(1)
     trainer.refresh(is_due=False)
     assert len(probes) == 1
-    features = training.encode_rows(trainer.student.encoder, trainer.inputs)
+    features = encode_rows(trainer.student.encoder, trainer.source.start)
     assert not np.allclose(features, probes[0], atol=1e-3)
     rows = trainer.last_probe.grouping.rows
     active = trainer.student.memory.detach().numpy()[trainer.student.is_active.numpy()]
@@ -453,7 +460,7 @@ def test_probabilities_are_as_sure_as_calibration_expects_classes_to_be_right(wo
     calibrated_with(monkeypatch, accuracy=accuracy)
     codes = codes_of(world)
     found = discover(world.X, codes, SETTINGS)
-    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    features = encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
     scores = found.sharpness * score_classes(features[codes < 0], found.labelling, SETTINGS.temperature)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     assert (weights.max(axis=1) / weights.sum(axis=1)).mean() == pytest.approx(accuracy, abs=0.01)
@@ -467,7 +474,7 @@ def test_where_nothing_could_be_held_back_scores_are_as_they_come(world, kind):
 
 def test_the_usual_closeness_are_the_quantiles_of_all_rows(world):
     found = discover(world.X, codes_of(world), SETTINGS)
-    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    features = encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
     closeness = measure_closeness(features, found.labelling)
     usual = found.usual_closeness
     assert (np.diff(usual) >= 0).all()
@@ -477,7 +484,7 @@ def test_the_usual_closeness_are_the_quantiles_of_all_rows(world):
 
 def test_the_classes_of_rows_are_those_of_their_scores(world):
     found = discover(world.X, codes_of(world), SETTINGS)
-    features = training.encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
+    features = encode_rows(found.encoder, found.calibration.geometry.apply(world.X))
     np.testing.assert_array_equal(
         found.row_classes, classify_rows(features, found.labelling, SETTINGS.temperature)
     )
@@ -535,10 +542,10 @@ def test_copies_of_a_row_count_once_and_get_its_class(world):
 
 def test_a_copy_takes_the_first_label_that_one_of_them_has():
     rows = np.array([[1.0, 0.0], [0.0, 0.0], [-0.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
-    first, copy_of = training._find_copies(rows)
-    assert first.tolist() == [0, 1, 4]
-    assert copy_of.tolist() == [0, 1, 1, 0, 2]
-    assert training._merge_codes(np.array([-1, 1, 2, 0, -1]), copy_of, 3).tolist() == [0, 1, -1]
+    copies = VectorRows(rows).find_copies()
+    assert copies.first.tolist() == [0, 1, 4]
+    assert copies.place.tolist() == [0, 1, 1, 0, 2]
+    assert training._merge_codes(np.array([-1, 1, 2, 0, -1]), copies).tolist() == [0, 1, -1]
 
 
 def test_copies_are_kept_where_too_few_different_rows_would_be_left(world):

@@ -1,0 +1,291 @@
+"""Images as a fit learns from them: activations of a frozen trunk, kept or computed anew.
+
+Knows images, a backbone and where activations are kept: no labels, no losses, no epochs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pnp_gcd.activations import (
+    ActivationStore,
+    PictureLoader,
+    digest_backbone,
+    make_room,
+    plan_views,
+    run_trunk,
+)
+from pnp_gcd.augmentations import AugmentationKind
+from pnp_gcd.encoders import ImageEncoder
+from pnp_gcd.exceptions import BadImageError
+from pnp_gcd.geometry import Geometry, unit_rows
+from pnp_gcd.images import Images, list_bad
+from pnp_gcd.rows import Copies, LearningPart, adapter_rate, find_copies
+from pnp_gcd.settings import TrainingSettings
+from pnp_gcd.views import TwoViews
+
+__all__ = ["ImageRows", "ImageSettings", "encode_images"]
+
+# A pretrained block learns at this part of the rate of layers that start from nothing.
+_TAIL_RATE = 0.2
+# Images that go through a tail together.
+_BLOCK = 128
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """How images are turned into activations.
+
+    Attributes
+    ----------
+    augmentation : {"standard", "strong"}
+    n_cached_views : int
+        Drawn views of each image that are kept.
+    cache_size : int
+        Bytes that may be kept; 0 keeps nothing, and the trunk runs in every epoch.
+    cache_dir : path or None
+        Folder that outlives the fit; None for a temporary one.
+    seed : int
+        Of the drawn views.
+    """
+
+    augmentation: AugmentationKind = "standard"
+    n_cached_views: int = 4
+    cache_size: int = 4 * 2**30
+    cache_dir: str | os.PathLike[str] | None = None
+    seed: int = 0
+
+
+class ImageRows:
+    """Images and what the trunk made of them. See :class:`~pnp_gcd.rows.Rows`.
+
+    Made by :meth:`prepare`, to be closed after use: ``with ImageRows.prepare(…) as rows``.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        loader: PictureLoader,
+        store: ActivationStore,
+        places: NDArray[np.int64],
+    ) -> None:
+        self.images, self.loader, self.store, self.places = images, loader, store, places
+
+    @classmethod
+    def prepare(
+        cls,
+        images: Images,
+        loader: PictureLoader,
+        settings: ImageSettings,
+        *,
+        may_skip: bool = False,
+        report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
+    ) -> ImageRows:
+        """Run the trunk over every image: its evaluation view first, then as many drawn views as are kept.
+
+        An image that cannot be read is an error, or with ``may_skip`` noted in :attr:`bad`.
+        """
+        backbone = loader.backbone
+        sample = backbone.activate(torch.zeros(1, 3, backbone.size, backbone.size))[0].numpy()
+        n_bytes = len(images) * sample.nbytes
+        n_kept = plan_views(n_bytes, settings.n_cached_views, settings.cache_size)
+        fingerprint = ""
+        if settings.cache_dir is not None and n_kept:
+            facts = f"{images.fingerprint()}|{digest_backbone(backbone)}|{loader.augmentation}|{loader.seed}"
+            fingerprint = hashlib.sha256(facts.encode()).hexdigest()
+        store = ActivationStore.open(
+            settings.cache_dir if n_kept else None, fingerprint, len(images), sample.shape, sample.dtype
+        )
+        make_room(settings.cache_dir, store.folder, settings.cache_size, n_kept * n_bytes)
+        rows = cls(images, loader, store, np.arange(len(images)))
+        try:
+            for view in range(n_kept):
+                rows._fill(view, n_kept, may_skip, report)
+        except BaseException:
+            store.close()
+            raise
+        return rows
+
+    def _fill(
+        self, view: int, n_views: int, may_skip: bool, report: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        backbone = self.loader.backbone
+
+        def run(indices: NDArray[np.int64]) -> Any:
+            return run_trunk(backbone, lambda i: self.loader.load(self.images, i, view), indices)
+
+        def tell(done: int, total: int) -> None:
+            report("trunk", {"done": view * total + done, "total": n_views * total})
+
+        self.store.fill(view, run, may_skip=may_skip, report=tell)
+
+    @property
+    def bad(self) -> dict[int, str]:
+        """Images that could not be read, and why."""
+        return self.store.bad
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __enter__(self) -> ImageRows:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.store.close()
+
+    def take(self, indices: NDArray[np.int64]) -> ImageRows:
+        """Return some of the images; the activations are shared."""
+        return ImageRows(self.images, self.loader, self.store, self.places[indices])
+
+    def find_copies(self) -> Copies:
+        """Tell which images have the same activations in their evaluation view."""
+        digests = np.empty((len(self), 16), dtype=np.uint8)
+        for places, activations in self.activations(0):
+            flat = activations.flatten(1).numpy()
+            for place, row in zip(places, flat, strict=True):
+                digests[place] = np.frombuffer(
+                    hashlib.blake2b(row.tobytes(), digest_size=16).digest(), np.uint8
+                )
+        return find_copies(digests)
+
+    def describe(self) -> NDArray[np.float32]:
+        """Return the backbone's own features, the mean of those of all views that are kept."""
+        return self.encode(self.loader.backbone.tail, torch.device("cpu"))
+
+    def encode(self, network: nn.Module, device: torch.device) -> NDArray[np.float32]:
+        """Return what a tail or an encoder makes of every image, in the mean over all views kept."""
+        n_views = max(self.store.n_views, 1)
+        total: NDArray[np.float32] | None = None
+        with torch.inference_mode():
+            for view in range(n_views):
+                for places, activations in self.activations(view):
+                    out = network(activations.to(device)).float().cpu().numpy()
+                    if total is None:
+                        total = np.zeros((len(self), out.shape[1]), dtype=np.float32)
+                    total[places] += out / n_views
+        assert total is not None
+        return total
+
+    def activations(self, view: int) -> Any:
+        """Yield places and activations of one view of all images, kept or computed."""
+        if view < self.store.n_views:
+            for start in range(0, len(self), _BLOCK):
+                places = np.arange(start, min(start + _BLOCK, len(self)))
+                yield places, self.store.read(view, self.places[places])
+            return
+        for places, activations, bad in run_trunk(
+            self.loader.backbone, lambda i: self.loader.load(self.images, i, view), self.places
+        ):
+            _refuse(bad)
+            yield places, activations
+
+    def place(
+        self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
+    ) -> ImageSource:
+        """Return the images in a geometry, ready for training."""
+        return ImageSource(self, geometry, settings, generator)
+
+
+def _refuse(bad: dict[int, BadImageError]) -> None:
+    if bad:
+        raise BadImageError(list_bad(bad))
+
+
+class ImageSource:
+    """Images in the geometry of a fit; the backbone's tail learns. See :class:`~pnp_gcd.rows.Source`."""
+
+    def __init__(
+        self, rows: ImageRows, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
+    ) -> None:
+        self.rows, self.geometry, self.generator = rows, geometry, generator
+        self.hidden_width = settings.hidden_width
+        self.device = rows.loader.backbone.device
+        self.n_drawn = 0
+        self.start = self.encode(self.make_encoder().to(self.device))
+
+    def make_encoder(self) -> nn.Module:
+        """Return the tail, the geometry and an adapter that starts as the identity."""
+        return ImageEncoder(self.rows.loader.backbone.tail, self.geometry, self.hidden_width).eval()
+
+    def learning_parts(self, encoder: nn.Module) -> list[LearningPart]:
+        """Return the tail, which was trained before and learns slowly, and the adapter."""
+        assert isinstance(encoder, ImageEncoder)
+        return [
+            LearningPart(encoder.tail, _TAIL_RATE),
+            LearningPart(encoder.adapter, adapter_rate(self.geometry.n_columns)),
+        ]
+
+    def take(self, indices: Tensor) -> TwoViews:
+        """Return activations of two drawn views of each image: kept ones, or new ones."""
+        n_kept = self.rows.store.n_views - 1
+        places = self.rows.places[indices.numpy()]
+        if n_kept < 2:
+            self.n_drawn += 1
+            return TwoViews(*(self._draw(places, view) for view in (1, 2)))
+        first = torch.randint(n_kept, indices.shape, generator=self.generator)
+        step = torch.randint(1, n_kept, indices.shape, generator=self.generator)
+        drawn = (first.numpy(), ((first + step) % n_kept).numpy())
+        return TwoViews(*(self.rows.store.read_mixed(1 + views, places).to(self.device) for views in drawn))
+
+    def _draw(self, places: NDArray[np.int64], view: int) -> Tensor:
+        loader, images, draw = self.rows.loader, self.rows.images, self.n_drawn
+        parts = []
+        for _, activations, bad in run_trunk(
+            loader.backbone, lambda i: loader.load(images, i, view, draw=draw), places
+        ):
+            _refuse(bad)
+            parts.append(activations)
+        return torch.cat(parts).to(self.device)
+
+    def encode(self, encoder: nn.Module) -> NDArray[np.float32]:
+        """Return unit features of all images, in the mean over all views kept."""
+        return unit_rows(self.rows.encode(encoder, self.device))
+
+
+def encode_images(
+    network: nn.Module,
+    loader: PictureLoader,
+    images: Images,
+    *,
+    n_views: int = 0,
+    report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
+) -> tuple[NDArray[np.float32], dict[int, BadImageError]]:
+    """Return what a network makes of images outside a fit, and images that could not be read.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Activations to features.
+    loader : PictureLoader
+    images : Images
+    n_views : int
+        Drawn views, the same for every image, over which to take the mean with the evaluation view.
+    """
+    total: NDArray[np.float32] | None = None
+    failed: dict[int, BadImageError] = {}
+    indices = np.arange(len(images))
+    with torch.inference_mode():
+        for view in range(1 + n_views):
+
+            def load(index: int, view: int = view) -> Tensor:
+                return loader.load_common(images, index, view)
+
+            for places, activations, bad in run_trunk(loader.backbone, load, indices):
+                failed |= bad
+                out = network(activations.to(loader.backbone.device)).float().cpu().numpy()
+                if total is None:
+                    total = np.zeros((len(images), out.shape[1]), dtype=np.float32)
+                total[places] += out / (1 + n_views)
+                done = view * len(images) + int(places[-1]) + 1
+                report("trunk", {"done": done, "total": (1 + n_views) * len(images)})
+    assert total is not None
+    return total, failed

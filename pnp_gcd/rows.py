@@ -1,0 +1,193 @@
+"""What a fit learns from: feature vectors, or images through a frozen trunk.
+
+Both answer the same questions: which rows are copies, what they look like before training, which network
+learns on them, what a batch of two views is, and what the network makes of every row. Knows rows and
+networks: no labels, no losses, no epochs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pnp_gcd.encoders import ResidualAdapter
+from pnp_gcd.encoding import encode_rows
+from pnp_gcd.geometry import Geometry, unit_rows
+from pnp_gcd.neighbours import find_neighbours
+from pnp_gcd.settings import TrainingSettings
+from pnp_gcd.views import FeatureViews, TwoViews
+
+__all__ = ["Copies", "LearningPart", "Rows", "Source", "VectorRows", "find_copies"]
+
+# Columns at which an adapter learns at the full rate.
+_FULL_RATE_WIDTH = 256
+# Rows looked at for the usual distance between neighbours, and the neighbour that counts.
+_SAMPLED_ROWS = 2000
+_USUAL_NEIGHBOUR = 8
+
+
+class Copies(NamedTuple):
+    """Equal rows.
+
+    Attributes
+    ----------
+    first : ndarray of shape (m,)
+        The first of all equal rows, in their order.
+    place : ndarray of shape (n,)
+        For each row its place among them.
+    """
+
+    first: NDArray[np.int64]
+    place: NDArray[np.int64]
+
+
+class LearningPart(NamedTuple):
+    """A part of an encoder, and how fast it learns relative to the rest of the network."""
+
+    module: nn.Module
+    relative_rate: float
+
+
+class Source(Protocol):
+    """Rows as training sees them, in the geometry of the fit.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n, p)
+        Unit rows before training.
+    device : torch.device
+        Where the encoder works.
+    """
+
+    start: NDArray[np.float32]
+    device: torch.device
+
+    def make_encoder(self) -> nn.Module:
+        """Return a network whose features of every row are ``start``."""
+
+    def learning_parts(self, encoder: nn.Module) -> list[LearningPart]:
+        """Return the parts of ``encoder`` that learn."""
+
+    def take(self, indices: Tensor) -> TwoViews:
+        """Return two views of the rows at ``indices``, as the encoder takes them."""
+
+    def encode(self, encoder: nn.Module) -> NDArray[np.float32]:
+        """Return unit features (n, p) of all rows, in their order, without randomness."""
+
+
+class Rows(Protocol):
+    """Rows as they come into a fit."""
+
+    def __len__(self) -> int: ...
+
+    def find_copies(self) -> Copies:
+        """Tell which rows are equal."""
+
+    def take(self, indices: NDArray[np.int64]) -> Rows:
+        """Return some of the rows."""
+
+    def describe(self) -> NDArray[np.floating]:
+        """Return features (n, d) before training."""
+
+    def place(self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator) -> Source:
+        """Return the rows in a geometry, ready for training."""
+
+
+def find_copies(rows: NDArray[np.generic]) -> Copies:
+    """Compare rows (n, …) byte by byte."""
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    as_bytes = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    _, first, copy_of = np.unique(as_bytes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Copies(first[order], rank[copy_of.ravel()])
+
+
+class VectorRows:
+    """Feature vectors.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, d) or (n, v, d)
+        Finite features, or v precomputed views of each row.
+    """
+
+    def __init__(self, vectors: NDArray[np.floating]) -> None:
+        self.vectors = vectors
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def find_copies(self) -> Copies:
+        """Tell which rows are equal."""
+        return find_copies(self.vectors + 0.0)  # −0.0 equals 0.0
+
+    def take(self, indices: NDArray[np.int64]) -> VectorRows:
+        """Return some of the rows."""
+        return VectorRows(self.vectors[indices])
+
+    def describe(self) -> NDArray[np.floating]:
+        """Return the features, of several views their mean."""
+        return self.vectors.mean(axis=1) if self.vectors.ndim == 3 else self.vectors
+
+    def place(
+        self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
+    ) -> VectorSource:
+        """Return the rows in a geometry, ready for training."""
+        return VectorSource(geometry.apply(self.vectors), settings, generator)
+
+
+class VectorSource:
+    """Feature vectors in the geometry of a fit; an adapter learns on them. See :class:`Source`."""
+
+    device = torch.device("cpu")
+
+    def __init__(
+        self, inputs: NDArray[np.float32], settings: TrainingSettings, generator: torch.Generator
+    ) -> None:
+        self.inputs, self.hidden_width = inputs, settings.hidden_width
+        self.start = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
+        self.views = FeatureViews(
+            torch.from_numpy(inputs),
+            noise=settings.view_noise * usual_distance(self.start) if settings.max_iter else 0.0,
+            dropout=settings.view_dropout,
+            generator=generator,
+        )
+
+    def make_encoder(self) -> nn.Module:
+        """Return an adapter that starts as the identity."""
+        return ResidualAdapter(self.start.shape[1], self.hidden_width)
+
+    def learning_parts(self, encoder: nn.Module) -> list[LearningPart]:
+        """Return the whole adapter, the slower the narrower the rows."""
+        return [LearningPart(encoder, adapter_rate(self.start.shape[1]))]
+
+    def take(self, indices: Tensor) -> TwoViews:
+        """Return two views, disturbed or picked."""
+        return self.views.take(indices)
+
+    def encode(self, encoder: nn.Module) -> NDArray[np.float32]:
+        """Return unit features of all rows."""
+        return encode_rows(encoder, self.inputs)
+
+
+def adapter_rate(width: int) -> float:
+    """Return how fast an adapter learns: the narrower the rows, the further one step moves them."""
+    return min(1.0, width / _FULL_RATE_WIDTH)
+
+
+def usual_distance(rows: NDArray[np.float32]) -> float:
+    """Return the median distance between a row and a near neighbour: what a small change is."""
+    step = max(1, len(rows) // _SAMPLED_ROWS)
+    sample = rows[::step]
+    if len(sample) < 2:
+        return 1.0
+    # In every n-th row, the n-th part of a row's neighbours is left.
+    rank = min(max(1, round(_USUAL_NEIGHBOUR / step)), len(sample) - 1)
+    nearest = find_neighbours(sample, rank).similarities[:, -1]
+    return float(np.sqrt(np.maximum(2.0 - 2.0 * np.median(nearest), 1e-6)))
