@@ -6,6 +6,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from pnp_gcd.discoverer import PNPDiscoverer
+from pnp_gcd.embedder import ImageEmbedder
 from pnp_gcd.inputs import pool
 
 try:
@@ -13,4 +14,4 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["PNPDiscoverer", "__version__", "pool"]
+__all__ = ["ImageEmbedder", "PNPDiscoverer", "__version__", "pool"]

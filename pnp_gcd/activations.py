@@ -30,8 +30,6 @@ from pnp_gcd.images import Images
 
 __all__ = ["ActivationStore", "PictureLoader", "digest_backbone", "make_room", "plan_views", "run_trunk"]
 
-# Images that go through the trunk together.
-_BATCH = 32
 # Batches after which progress is written down.
 _SAVED_EVERY = 8
 _PROGRESS = "progress.json"
@@ -77,7 +75,7 @@ class PictureLoader:
 
 
 def run_trunk(
-    backbone: Backbone, load: Callable[[int], Tensor], indices: NDArray[np.int64]
+    backbone: Backbone, load: Callable[[int], Tensor], indices: NDArray[np.int64], batch_size: int = 32
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, dict[int, BadImageError]]]:
     """Yield places in ``indices``, their activations, and images that could not be read.
 
@@ -91,12 +89,14 @@ def run_trunk(
         except BadImageError as error:
             return error
 
-    starts = range(0, len(indices), _BATCH)
+    starts = range(0, len(indices), batch_size)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as readers:
-        waiting = [readers.submit(read, int(i)) for i in indices[:_BATCH]]
+        waiting = [readers.submit(read, int(i)) for i in indices[:batch_size]]
         for start in starts:
             parts = [future.result() for future in waiting]
-            waiting = [readers.submit(read, int(i)) for i in indices[start + _BATCH : start + 2 * _BATCH]]
+            waiting = [
+                readers.submit(read, int(i)) for i in indices[start + batch_size : start + 2 * batch_size]
+            ]
             bad = {start + k: part for k, part in enumerate(parts) if isinstance(part, BadImageError)}
             pixels = torch.stack([blank if isinstance(part, BadImageError) else part for part in parts])
             activations = backbone.activate(pixels)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from pnp_gcd._progress import ProgressLine
-from pnp_gcd.activations import PictureLoader
+from pnp_gcd.activations import PictureLoader, digest_backbone
 from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone, choose_device, load_backbone
 from pnp_gcd.exceptions import BadImageError, BadImageWarning
@@ -58,6 +59,8 @@ class ImageMode:
         As asked for; a model may be loaded on another machine.
     n_views : int
         Drawn views over which new images are averaged.
+    batch_size : int
+        New images that go through the trunk together.
     """
 
     backbone: Backbone
@@ -65,6 +68,7 @@ class ImageMode:
     on_bad_image: str
     device: str
     n_views: int
+    batch_size: int = 32
 
     @classmethod
     def from_parameters(cls, estimator: Any, *, seed: int) -> ImageMode:
@@ -85,6 +89,35 @@ class ImageMode:
             seed=seed,
         )
         return cls(backbone, settings, estimator.on_bad_image, estimator.device, 0)
+
+    @classmethod
+    def for_features(cls, estimator: Any) -> ImageMode:
+        """Load the backbone that a transformer's parameters name, all of it as a trunk."""
+        backbone = load_backbone(
+            estimator.backbone,
+            weights=estimator.backbone_weights,
+            image_size=estimator.image_size,
+            n_trainable_blocks=0,
+            device=estimator.device,
+        )
+        return cls(
+            backbone,
+            ImageSettings(),
+            estimator.on_bad_image,
+            estimator.device,
+            int(estimator.n_views),
+            int(estimator.batch_size),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the backbone's features."""
+        blank = torch.zeros(1, 3, self.backbone.size, self.backbone.size)
+        return int(self.backbone.tail(self.backbone.activate(blank)).shape[1])
+
+    def digest(self) -> str:
+        """Return what features depend on besides the images, as a digest."""
+        return f"{digest_backbone(self.backbone)}-{self.loader.augmentation}-{self.settings.seed}"
 
     @property
     def loader(self) -> PictureLoader:
@@ -133,7 +166,12 @@ class ImageMode:
         progress = ProgressLine(verbose, 1)
         try:
             features, bad = encode_images(
-                network.to(device), self.loader, images, n_views=self.n_views, report=progress.show
+                network.to(device),
+                self.loader,
+                images,
+                n_views=self.n_views,
+                batch_size=self.batch_size,
+                report=progress.show,
             )
         finally:
             progress.close()

@@ -257,6 +257,7 @@ def encode_images(
     images: Images,
     *,
     n_views: int = 0,
+    batch_size: int = 32,
     report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
 ) -> tuple[NDArray[np.float32], dict[int, BadImageError]]:
     """Return what a network makes of images outside a fit, and images that could not be read.
@@ -269,6 +270,9 @@ def encode_images(
     images : Images
     n_views : int
         Drawn views, the same for every image, over which to take the mean with the evaluation view.
+    batch_size : int
+    report : callable
+        Told ``("trunk", {"done": …, "total": …})``.
     """
     total: NDArray[np.float32] | None = None
     failed: dict[int, BadImageError] = {}
@@ -279,7 +283,7 @@ def encode_images(
             def load(index: int, view: int = view) -> Tensor:
                 return loader.load_common(images, index, view)
 
-            for places, activations, bad in run_trunk(loader.backbone, load, indices):
+            for places, activations, bad in run_trunk(loader.backbone, load, indices, batch_size):
                 failed |= bad
                 out = network(activations.to(loader.backbone.device)).float().cpu().numpy()
                 if total is None:

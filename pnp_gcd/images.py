@@ -243,7 +243,7 @@ class _ItemSource(_Source):
         return item[0] if isinstance(item, tuple) and item else item  # a Dataset's (image, label)
 
     def name(self, place: int) -> str:
-        item = self.items[place] if isinstance(self.items, list | np.ndarray) else None
+        item = self.items[place] if isinstance(self.items, list | tuple | np.ndarray) else None
         return str(item) if isinstance(item, str | os.PathLike) else super().name(place)
 
     def check(self, place: int) -> None:

@@ -51,10 +51,10 @@ FLOORS = {
         "image_rows",
     },
     "floor 2": {"training", "image_mode"},
-    "roof": {"discoverer", "model_selection", "cli"},
+    "roof": {"discoverer", "embedder", "model_selection", "cli"},
     "door": {"__init__", "__main__"},
 }
-ASIDE = {"datasets"}
+ASIDE = {"datasets", "presets"}
 LEVEL = {module: level for level, modules in enumerate(FLOORS.values()) for module in modules}
 
 DOORS = {

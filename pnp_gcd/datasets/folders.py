@@ -1,0 +1,100 @@
+"""Folders of images as arguments of ``fit``.
+
+Knows paths only: no image is opened, no estimator known.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ImageFolder", "read_image_folder"]
+
+_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
+
+
+class ImageFolder(NamedTuple):
+    """Paths of images, in the order of the arguments of ``fit``.
+
+    Attributes
+    ----------
+    X_labelled : ndarray of shape (n_labelled,), str
+        Paths of images whose class is known.
+    y_labelled : ndarray of shape (n_labelled,), str
+        Their classes: names of sub-folders.
+    X_unlabelled : ndarray of shape (n_unlabelled,), str
+        Paths of the others.
+    """
+
+    X_labelled: NDArray[np.str_]
+    y_labelled: NDArray[np.str_]
+    X_unlabelled: NDArray[np.str_]
+
+
+def read_image_folder(root: str | os.PathLike[str], *, unlabelled: str = "unlabelled") -> ImageFolder:
+    """List the images of a folder with a sub-folder for each class, and one for what is unlabelled.
+
+    Sub-folders of these are searched too. Hidden files and files that are no images by their ending are
+    passed over.
+
+    Parameters
+    ----------
+    root : str or path
+    unlabelled : str, default="unlabelled"
+        Name of the sub-folder of images without a label.
+
+    Returns
+    -------
+    ImageFolder
+        Sorted paths, ready for ``model.fit(*read_image_folder(root))``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pnp_gcd.datasets import read_image_folder
+    >>> root = Path(tempfile.mkdtemp())
+    >>> for name in ("cat/1.jpg", "cat/2.jpg", "dog/1.png", "unlabelled/a.jpg"):
+    ...     (root / name).parent.mkdir(exist_ok=True)
+    ...     (root / name).touch()
+    >>> folder = read_image_folder(root)
+    >>> folder.y_labelled.tolist(), len(folder.X_unlabelled)
+    (['cat', 'cat', 'dog'], 1)
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise ValueError(f"root={str(root)!r} is no folder. Pass one with a sub-folder for each class.")
+    folders = sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
+    names = [folder.name for folder in folders]
+    if unlabelled not in names:
+        raise ValueError(
+            f"root={str(root)!r} has no sub-folder {unlabelled!r}, but {names[:5]}. Put the images without a "
+            "label there, or name theirs: unlabelled=."
+        )
+    images = {folder.name: _list_images(folder) for folder in folders}
+    empty = [name for name, paths in images.items() if not paths]
+    if empty:
+        raise ValueError(
+            f"root={str(root)!r} has no image in {empty[:5]}. Fill or remove these folders; images end in "
+            f"{', '.join(sorted(_SUFFIXES))}."
+        )
+    pool = images.pop(unlabelled)
+    if not images:
+        raise ValueError(
+            f"root={str(root)!r} has no class beside {unlabelled!r}. Put labelled images into a sub-folder "
+            "for each class, or fit on paths alone with y=None."
+        )
+    labels = [name for name, paths in images.items() for _ in paths]
+    paths = [path for class_paths in images.values() for path in class_paths]
+    return ImageFolder(np.array(paths), np.array(labels), np.array(pool))
+
+
+def _list_images(folder: Path) -> list[str]:
+    files = (
+        path for path in sorted(folder.rglob("*")) if path.suffix.lower() in _SUFFIXES and path.is_file()
+    )
+    return [str(path) for path in files if not path.name.startswith(".")]
