@@ -110,6 +110,8 @@ class ImageRows:
         try:
             for view in range(n_kept):
                 rows._fill(view, n_kept, may_skip, report)
+            if may_skip and not n_kept:  # else the first view has told which images are bad
+                store.bad |= {index: str(error) for index, error in images.find_bad(is_thorough=True).items()}
         except BaseException:
             store.close()
             raise

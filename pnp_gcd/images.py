@@ -22,7 +22,7 @@ from pnp_gcd.exceptions import BadImageError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Images", "join_images", "list_bad", "read_images"]
+__all__ = ["Images", "is_picture", "join_images", "list_bad", "read_images"]
 
 _KINDS = (
     "an array of shape (n, height, width, 3), (n, 3, height, width) or (n, height, width); a sequence or "
@@ -64,12 +64,17 @@ class Images:
         source, place = self._places[index]
         return self._sources[source].name(int(place))
 
-    def find_bad(self) -> dict[int, BadImageError]:
-        """Return the images whose file is missing, no image or too large; only headers are read."""
+    def find_bad(self, *, is_thorough: bool = False) -> dict[int, BadImageError]:
+        """Return the images whose file is missing, no image or too large.
+
+        Only headers are read; ``is_thorough`` reads the pixels too, and finds damaged ones.
+        """
         bad = {}
         for index, (source, place) in enumerate(self._places):
             try:
                 self._sources[source].check(int(place))
+                if is_thorough:
+                    self.open(index)
             except BadImageError as error:
                 bad[index] = error
         return bad
@@ -148,7 +153,7 @@ def _as_array(X: Any) -> NDArray[Any] | None:
 
 
 def _as_sequence(X: Any, name: str) -> Any:
-    if isinstance(X, str | os.PathLike | bytes) or _is_picture(X):
+    if isinstance(X, str | os.PathLike | bytes) or is_picture(X):
         raise TypeError(f"{name}={X!r} is one image, not a sequence. Pass a list of images: [image].")
     if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
         raise TypeError(
@@ -157,7 +162,7 @@ def _as_sequence(X: Any, name: str) -> Any:
     return X
 
 
-def _is_picture(item: Any) -> bool:
+def is_picture(item: Any) -> bool:
     """Tell a PIL image without importing PIL."""
     return hasattr(item, "convert") and hasattr(item, "getbands")
 
@@ -261,7 +266,7 @@ class _ItemSource(_Source):
             with _open_file(Path(item)) as picture:
                 return _upright_rgb(picture, str(item))
         name = super().name(place)
-        if _is_picture(item):
+        if is_picture(item):
             return _upright_rgb(item, name)
         array = _as_array(item)
         if array is None or array.ndim not in (2, 3):

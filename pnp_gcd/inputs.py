@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pnp_gcd.exceptions import FeatureScaleWarning
+from pnp_gcd.images import is_picture
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
 
 __all__ = ["check_same_scale", "pool", "unwrap_pool"]
@@ -28,7 +29,7 @@ def pool(
     Parameters
     ----------
     X_labelled : array-like of shape (n_labelled, n_features) or (n_labelled, n_views, n_features)
-        Rows with labels: an array, or a pandas or polars DataFrame.
+        Rows with labels: an array, a pandas or polars DataFrame, or images or their paths.
     y_labelled : array-like of shape (n_labelled,)
         Their labels. Rows already marked as unlabelled stay so.
     X_unlabelled : array-like of shape (n_unlabelled, …)
@@ -84,10 +85,19 @@ def _stack_rows(X_labelled: Any, X_unlabelled: Any) -> Any:
     if frames[0] is not None:
         stacked = _stack_frames(X_labelled, X_unlabelled, sys.modules[frames[0]])
     else:
-        stacked = _stack_arrays(np.asarray(X_labelled), np.asarray(X_unlabelled))
+        stacked = _stack_arrays(_as_array(X_labelled), _as_array(X_unlabelled))
     if not len(X_unlabelled):
         raise ValueError("X_unlabelled has 0 rows. Pass at least one row, or fit without a pool.")
     return stacked
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """Return rows as an array; pictures stay pictures, one a row."""
+    if isinstance(X, list | tuple) and len(X) and is_picture(X[0]):
+        pictures = np.empty(len(X), dtype=object)
+        pictures[:] = X
+        return pictures
+    return np.asarray(X)
 
 
 def _frame_library(X: Any) -> str | None:

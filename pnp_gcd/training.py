@@ -295,11 +295,8 @@ class _Trainer:
         return MomentumSGD(groups, momentum=0.9, max_gradient=_MAX_GRADIENT)
 
     def probe(self, features: NDArray[np.float32]) -> Probe:
-        """Find the classes in the current features; their number is settled by the first time."""
-        probe = probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
-        if self.probing.interval is not None:
-            self.probing = replace(self.probing, n_classes=probe.grouping.n_classes, interval=None)
-        return probe
+        """Find the classes in the current features; their number may move within the interval counted."""
+        return probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
 
     def label(self, features: NDArray[np.float32]) -> Labelling:
         """Return the final prototypes and classes."""

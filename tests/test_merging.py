@@ -206,6 +206,11 @@ def test_where_sizes_differ_or_say_little_large_groups_are_hardly_held_back(othe
     assert usual(100, **other).allow(sizes)[0] > 0.95
 
 
+def test_a_group_is_a_leftover_only_where_classes_are_alike_in_size():
+    assert 30 < usual(100).smallest < 50
+    assert usual(100, spread=1.0).smallest < 1
+
+
 def test_two_groups_of_usual_size_merge_after_pieces_of_one_class():
     # 0 and 1 are whole classes with more edges per pair of rows than the two halves 2 and 3 have.
     sizes = np.array([100, 100, 50, 50])
