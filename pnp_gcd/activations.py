@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -28,13 +29,25 @@ from pnp_gcd.backbones import Backbone
 from pnp_gcd.exceptions import BadImageError
 from pnp_gcd.images import Images
 
-__all__ = ["ActivationStore", "PictureLoader", "digest_backbone", "make_room", "plan_views", "run_trunk"]
+__all__ = [
+    "ActivationStore",
+    "PictureLoader",
+    "digest_backbone",
+    "free_bytes",
+    "make_room",
+    "plan_views",
+    "run_trunk",
+]
 
 # Batches after which progress is written down.
 _SAVED_EVERY = 8
 _PROGRESS = "progress.json"
-# Begins the names of our folders: no other folder is ever removed.
+_LOCK = "lock"
 _PREFIX = "pnp_gcd_"
+# Names of our folders in one of the user's: no other folder is ever removed.
+_OURS = re.compile(_PREFIX + "[0-9a-f]{24}")
+# Part of the free space of a disk that may be taken.
+_FREE_PART = 0.9
 
 Report = Callable[[int, int], None]
 
@@ -75,11 +88,17 @@ class PictureLoader:
 
 
 def run_trunk(
-    backbone: Backbone, load: Callable[[int], Tensor], indices: NDArray[np.int64], batch_size: int = 32
+    backbone: Backbone,
+    load: Callable[[int], Tensor],
+    indices: NDArray[np.int64],
+    batch_size: int = 32,
+    *,
+    is_padded: bool = False,
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, dict[int, BadImageError]]]:
     """Yield places in ``indices``, their activations, and images that could not be read.
 
     Threads read the next images while the trunk works on these. A bad image has activations of 0.
+    ``is_padded`` fills the last batch up: at another shape the same image may be rounded differently.
     """
     blank = torch.zeros(3, backbone.size, backbone.size)
 
@@ -99,7 +118,10 @@ def run_trunk(
             ]
             bad = {start + k: part for k, part in enumerate(parts) if isinstance(part, BadImageError)}
             pixels = torch.stack([blank if isinstance(part, BadImageError) else part for part in parts])
-            activations = backbone.activate(pixels)
+            n_missing = batch_size - len(parts) if is_padded else 0
+            if n_missing:
+                pixels = torch.cat([pixels, blank.expand(n_missing, -1, -1, -1)])
+            activations = backbone.activate(pixels)[: len(parts)]
             for place in bad:
                 activations[place - start] = 0.0
             yield np.arange(start, start + len(parts)), activations, bad
@@ -142,6 +164,7 @@ class ActivationStore:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     bad: dict[int, str] = field(default_factory=dict)
+    _lock: Any = field(default=None, repr=False)
     _maps: dict[int, NDArray[Any]] = field(default_factory=dict, repr=False)
     _done: dict[int, int] = field(default_factory=dict, repr=False)
 
@@ -154,14 +177,24 @@ class ActivationStore:
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> ActivationStore:
-        """Open a folder for these images: a new temporary one, or the one an earlier fit began."""
-        if cache_dir is None:
-            return cls(Path(tempfile.mkdtemp(prefix=_PREFIX)), False, n_images, shape, dtype)
-        folder = Path(cache_dir) / f"{_PREFIX}{fingerprint[:24]}"
-        folder.mkdir(parents=True, exist_ok=True)
-        store = cls(folder, True, n_images, shape, dtype)
-        store._read_progress()
-        return store
+        """Open a folder for these images: a new temporary one, or the one an earlier fit began.
+
+        A folder that another fit is using just now is left to it.
+        """
+        if cache_dir is not None:
+            folder = Path(cache_dir) / f"{_PREFIX}{fingerprint[:24]}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                lock = _take_lock(folder)
+            except OSError as error:
+                raise ValueError(
+                    f'cache_dir="{cache_dir}" cannot be used: {error}. Pass a folder that can be written to.'
+                ) from error
+            if lock is not None:
+                store = cls(folder, True, n_images, shape, dtype, _lock=lock)
+                store._read_progress()
+                return store
+        return cls(Path(tempfile.mkdtemp(prefix=_PREFIX)), False, n_images, shape, dtype)
 
     def _read_progress(self) -> None:
         try:
@@ -205,9 +238,8 @@ class ActivationStore:
             Told images done and images in all.
         """
         path = self.folder / f"view_{view}.npy"
-        start = self._done.get(view, 0) if path.exists() else 0
-        mode = "r+" if start else "w+"
-        rows = np.lib.format.open_memmap(path, mode, self.dtype, (self.n_images, *self.shape))
+        start = self._done.get(view, 0) if self._is_whole(path) else 0
+        rows = self._reopen(path) if start else self._create(path)
         left = np.arange(start, self.n_images)
         for n_batches, (places, activations, bad) in enumerate(run(left), start=1):
             if bad and not may_skip:
@@ -223,6 +255,33 @@ class ActivationStore:
         if self.is_kept:
             self._write_progress()
         self._maps[view] = np.lib.format.open_memmap(path, "r")
+
+    @property
+    def view_bytes(self) -> int:
+        """Bytes of the activations of one view."""
+        return self.n_images * int(np.prod(self.shape)) * self.dtype.itemsize
+
+    def _is_whole(self, path: Path) -> bool:
+        """Tell whether a file is as long as it was made: one cut off would be read as zeros."""
+        return path.exists() and path.stat().st_size >= self.view_bytes
+
+    def _reopen(self, path: Path) -> np.memmap[Any, Any]:
+        return np.lib.format.open_memmap(path, "r+")
+
+    def _create(self, path: Path) -> np.memmap[Any, Any]:
+        """Make a file with all its space taken: a disk that is full later on would end the process."""
+        rows = np.lib.format.open_memmap(path, "w+", self.dtype, (self.n_images, *self.shape))
+        if hasattr(os, "posix_fallocate"):
+            try:
+                with path.open("r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"{self.view_bytes} bytes for a view do not fit into {self.folder}: {error.strerror}. "
+                    "Lower cache_size or n_cached_views, or pass a cache_dir on a larger disk",
+                ) from error
+        return rows
 
     def read(self, view: int, indices: NDArray[np.int64] | slice) -> Tensor:
         """Return activations (b, …) of one view."""
@@ -249,21 +308,56 @@ class ActivationStore:
     def close(self) -> None:
         """Let go of the files, and remove them unless they are kept."""
         self._maps.clear()
+        if self._lock is not None:
+            self._lock.close()
         if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def make_room(cache_dir: str | os.PathLike[str] | None, kept: Path, cache_size: int, needed: int) -> None:
-    """Remove the folders of earlier fits, oldest first, until those left and ``needed`` bytes fit."""
-    if cache_dir is None:
-        return
-    others = [f for f in Path(cache_dir).glob(f"{_PREFIX}*") if f.is_dir() and f != kept]
+def _take_lock(folder: Path) -> Any:
+    """Return an open file that locks a folder until it is closed; None if another fit holds it."""
+    file = (folder / _LOCK).open("a")
+    try:
+        import fcntl
+    except ImportError:  # Windows: fits that share a folder must not run at once
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, needed: int) -> None:
+    """Remove the folders of earlier fits, oldest first, until those left and ``needed`` bytes fit.
+
+    Folders that a fit is using just now stay.
+    """
+    others = [
+        folder
+        for folder in Path(cache_dir).iterdir()
+        if _OURS.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink() and folder != kept
+    ]
     sizes = {folder: sum(file.stat().st_size for file in folder.glob("*")) for folder in others}
     for folder in sorted(others, key=lambda folder: folder.stat().st_mtime):
         if sum(sizes.values()) + needed <= cache_size:
             break
+        lock = _take_lock(folder)
+        if lock is None:
+            continue
         shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
         del sizes[folder]
+
+
+def free_bytes(cache_dir: str | os.PathLike[str] | None) -> int:
+    """Return how many bytes may be kept on the disk of a folder, of one to be made that of its parent."""
+    folder = Path(tempfile.gettempdir() if cache_dir is None else cache_dir).resolve()
+    while not folder.exists():
+        folder = folder.parent
+    ours = sum(file.stat().st_size for file in folder.glob(f"{_PREFIX}*/*")) if cache_dir is not None else 0
+    return int(_FREE_PART * shutil.disk_usage(folder).free) + ours
 
 
 def digest_backbone(backbone: Backbone) -> str:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pnp_gcd.exceptions import BackboneError
-from pnp_gcd.weights import check_weights_file, load_weights
+from pnp_gcd.weights import check_weights_file, first_line, load_weights
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -80,7 +80,7 @@ class Backbone:
             out: Tensor = self.trunk(pixels.to(device))
         # Beyond what half precision holds, the nearest number it does hold.
         limit = torch.finfo(self.dtype).max
-        return out.clamp(-limit, limit).to("cpu", self.dtype)
+        return out.float().clamp(-limit, limit).to("cpu", self.dtype)
 
     def to(self, device: torch.device) -> None:
         """Move the trunk."""
@@ -105,8 +105,7 @@ def choose_device(device: str) -> torch.device:
         torch.empty(1, device=chosen)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(
-            f"device={device!r} cannot be used: {str(error).splitlines()[0]} "
-            'Pass "auto", "cpu", "mps" or "cuda".'
+            f'device={device!r} cannot be used: {first_line(error)} Pass "auto", "cpu", "mps" or "cuda".'
         ) from error
     return chosen
 
@@ -164,7 +163,7 @@ def _make_model(name: str, image_size: int | None, *, is_pretrained: bool, seed:
         hint = f"Did you mean {' or '.join(near)}? " if near else ""
         raise BackboneError(f"backbone={name!r} is not known to timm. {hint}See timm.list_models().")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # the CPU's alone: a GPU's would not be restored
         try:
             return _create(name, image_size, is_pretrained)
         except Exception as error:
@@ -173,7 +172,7 @@ def _make_model(name: str, image_size: int | None, *, is_pretrained: bool, seed:
                     f"backbone={name!r} with image_size={image_size} cannot be made: {error}"
                 ) from error
             raise BackboneError(
-                f"The weights of backbone={name!r} could not be downloaded: {str(error).splitlines()[0]} "
+                f"The weights of backbone={name!r} could not be downloaded: {first_line(error)} "
                 "Check the network, or pass backbone_weights= the path of a file, or None for random weights."
             ) from error
 

@@ -178,7 +178,7 @@ class PNPDiscoverer(
         fit. 0 keeps nothing: the whole backbone runs in every epoch, as in the paper.
     cache_dir : str, path or None, default=None
         Folder in which kept views outlive the fit, for a fit that was interrupted, or the next one on
-        the same images. None takes a temporary folder and removes it.
+        the same images with the same integer ``random_state``. None takes a temporary folder and removes it.
     on_bad_image : {"error", "skip"}, default="error"
         Images that cannot be read raise an error, or are left out with a warning. A row left out
         gets the missing label, and NaN where numbers are asked for.
@@ -464,6 +464,8 @@ class PNPDiscoverer(
         mode = ImageMode.from_parameters(self, seed=self._seed())
         with mode.prepare(images, report=progress.show) as rows:
             is_read = mode.tell_read(rows)
+            if len(is_read) < 2:
+                raise ValueError(f"X holds {len(is_read)} image, but a fit needs 2 at least. Pass more.")
             if int(is_read.sum()) < 2 or encoded.classes.size > len(np.unique(codes[is_read & (codes >= 0)])):
                 raise ValueError(
                     "Too few images are left without those that could not be read: every known class needs "
@@ -664,7 +666,7 @@ class PNPDiscoverer(
         """Return learnt features of new rows; NaN for images that were skipped."""
         check_is_fitted(self)
         if self._image_mode is not None:
-            return self._image_mode.encode(self.encoder_, X, verbose=self.verbose)
+            return self._image_mode.encode(self.encoder_, X, self)
         from pnp_gcd.encoding import encode_rows, map_in_blocks
 
         rows = self._read_rows(X, "X")

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from pnp_gcd._compat import Interval, StrOptions, Tags
+from pnp_gcd.exceptions import BadImageError
 
 if TYPE_CHECKING:
     import joblib
@@ -154,17 +155,21 @@ class ImageEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         from pnp_gcd.images import read_images
 
         images, mode = read_images(X), self._image_mode
+        mode.on_bad_image, mode.device = self.on_bad_image, self.device  # as they are now
+        mode.n_views, mode.batch_size = int(self.n_views), int(self.batch_size)
         embed = check_memory(self.memory).cache(_embed, ignore=["mode", "images", "verbose"])
         # The memory knows images and network by their digests, and asks for neither itself.
         known_by = (images.fingerprint(), mode.digest()) if self.memory is not None else ("", "")
-        out: NDArray[np.float32] = embed(known_by, self.n_views, mode, images, self.verbose)
+        features, bad = embed(known_by, mode.n_views, mode, images, self.verbose)
+        mode.judge({place: BadImageError(why) for place, why in bad.items()}, len(images))
+        out: NDArray[np.float32] = features
         return out
 
 
 def _embed(
     known_by: tuple[str, str], n_views: int, mode: ImageMode, images: Images, verbose: int
-) -> NDArray[np.float32]:
-    """Return features (n, d); rows of NaN for images that were skipped."""
+) -> tuple[NDArray[np.float32], dict[int, str]]:
+    """Return features (n, d), rows of NaN for images that cannot be read, and why they cannot."""
     features, bad = mode.run(mode.backbone.tail, images, verbose=verbose)
     features[list(bad)] = np.nan
-    return features
+    return features, {place: str(error) for place, error in bad.items()}

@@ -27,7 +27,7 @@ from pnp_gcd.images import Images, list_bad, read_images
 
 __all__ = ["ImageMode", "parse_size"]
 
-_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def parse_size(size: int | str, name: str = "cache_size") -> int:
@@ -39,8 +39,8 @@ def parse_size(size: int | str, name: str = "cache_size") -> int:
     1536
     """
     if isinstance(size, str):
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?B?)\s*", size.upper())
-        if match is None or match[2] not in _UNITS:
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)B?\s*", size.upper())
+        if match is None:
             raise ValueError(f'{name}={size!r} is no size. Pass bytes, or a string like "500MB" or "4GB".')
         return int(float(match[1]) * _UNITS[match[2]])
     return int(size)
@@ -150,9 +150,16 @@ class ImageMode:
         self._warn({index: BadImageError(why) for index, why in rows.bad.items()}, len(rows))
         return is_read
 
-    def encode(self, encoder: nn.Module, X: Any, *, verbose: int = 0) -> NDArray[np.float32]:
-        """Return unit features of new images; NaN where one was skipped."""
-        features, bad = self.run(encoder, read_images(X), verbose=verbose)
+    def encode(self, encoder: nn.Module, X: Any, estimator: Any) -> NDArray[np.float32]:
+        """Return unit features of new images; NaN where one was skipped.
+
+        Where they are computed, and what is done about bad images, the estimator's parameters say as they
+        are now: a model may have been loaded on another machine.
+        """
+        self.on_bad_image, self.device = estimator.on_bad_image, estimator.device
+        images = read_images(X)
+        features, bad = self.run(encoder, images, verbose=estimator.verbose)
+        self.judge(bad, len(images))
         features = unit_rows(features)
         features[list(bad)] = np.nan
         return features
@@ -160,12 +167,12 @@ class ImageMode:
     def run(
         self, network: nn.Module, images: Images, *, verbose: int = 0
     ) -> tuple[NDArray[np.float32], dict[int, BadImageError]]:
-        """Return what a network on the trunk makes of new images, and images that were skipped."""
+        """Return what a network on the trunk makes of new images, and images that cannot be read."""
         device = choose_device(self.device)
         self.backbone.to(device)
         progress = ProgressLine(verbose, 1)
         try:
-            features, bad = encode_images(
+            return encode_images(
                 network.to(device),
                 self.loader,
                 images,
@@ -174,11 +181,14 @@ class ImageMode:
                 report=progress.show,
             )
         finally:
+            network.cpu()  # a pickle then loads where there is no GPU
             progress.close()
+
+    def judge(self, bad: dict[int, BadImageError], n_images: int) -> None:
+        """Raise or warn about images that cannot be read."""
         if bad and self.on_bad_image == "error":
             raise BadImageError(f'{list_bad(bad)}\nMend or remove it, or pass on_bad_image="skip".')
-        self._warn(bad, len(images))
-        return features, bad
+        self._warn(bad, n_images)
 
     def _warn(self, bad: dict[int, BadImageError], n_images: int) -> None:
         if bad:

@@ -20,6 +20,7 @@ from pnp_gcd.activations import (
     ActivationStore,
     PictureLoader,
     digest_backbone,
+    free_bytes,
     make_room,
     plan_views,
     run_trunk,
@@ -97,7 +98,8 @@ class ImageRows:
         backbone = loader.backbone
         sample = backbone.activate(torch.zeros(1, 3, backbone.size, backbone.size))[0].numpy()
         n_bytes = len(images) * sample.nbytes
-        n_kept = plan_views(n_bytes, settings.n_cached_views, settings.cache_size)
+        allowed = settings.cache_size and min(settings.cache_size, free_bytes(settings.cache_dir))
+        n_kept = plan_views(n_bytes, settings.n_cached_views, allowed)
         fingerprint = ""
         if settings.cache_dir is not None and n_kept:
             facts = f"{images.fingerprint()}|{digest_backbone(backbone)}|{loader.augmentation}|{loader.seed}"
@@ -105,9 +107,12 @@ class ImageRows:
         store = ActivationStore.open(
             settings.cache_dir if n_kept else None, fingerprint, len(images), sample.shape, sample.dtype
         )
-        make_room(settings.cache_dir, store.folder, settings.cache_size, n_kept * n_bytes)
+        if store.is_kept and settings.cache_dir is not None:
+            make_room(settings.cache_dir, store.folder, settings.cache_size, n_kept * n_bytes)
         rows = cls(images, loader, store, np.arange(len(images)))
         try:
+            if store.bad and not may_skip:  # an earlier fit skipped them
+                raise BadImageError("\n".join(store.bad.values()))
             for view in range(n_kept):
                 rows._fill(view, n_kept, may_skip, report)
             if may_skip and not n_kept:  # else the first view has told which images are bad
@@ -123,7 +128,9 @@ class ImageRows:
         backbone = self.loader.backbone
 
         def run(indices: NDArray[np.int64]) -> Any:
-            return run_trunk(backbone, lambda i: self.loader.load(self.images, i, view), indices)
+            return run_trunk(
+                backbone, lambda i: self.loader.load(self.images, i, view), indices, is_padded=True
+            )
 
         def tell(done: int, total: int) -> None:
             report("trunk", {"done": view * total + done, "total": n_views * total})
@@ -185,7 +192,10 @@ class ImageRows:
                 yield places, self.store.read(view, self.places[places])
             return
         for places, activations, bad in run_trunk(
-            self.loader.backbone, lambda i: self.loader.load(self.images, i, view), self.places
+            self.loader.backbone,
+            lambda i: self.loader.load(self.images, i, view),
+            self.places,
+            is_padded=True,
         ):
             _refuse(bad)
             yield places, activations
@@ -212,7 +222,8 @@ class ImageSource:
         self.hidden_width = settings.hidden_width
         self.device = rows.loader.backbone.device
         self.n_drawn = 0
-        self.start = self.encode(self.make_encoder().to(self.device))
+        with torch.random.fork_rng(devices=[]):  # an adapter draws its start, which is not used here
+            self.start = self.encode(self.make_encoder().to(self.device))
 
     def make_encoder(self) -> nn.Module:
         """Return the tail, the geometry and an adapter that starts as the identity."""

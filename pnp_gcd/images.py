@@ -32,6 +32,8 @@ _KINDS = (
 _N_LISTED = 5
 # Filters of warnings belong to the whole process: one thread at a time may change and restore them.
 _filters = threading.Lock()
+# A picture that PIL has opened and not yet read must not be read by two threads at once.
+_pictures = threading.Lock()
 
 
 class Images:
@@ -146,13 +148,16 @@ def _as_array(X: Any) -> NDArray[Any] | None:
     if isinstance(X, np.ndarray):
         return X
     if hasattr(X, "detach") and hasattr(X, "cpu"):  # a torch tensor
-        return np.asarray(X.detach().cpu().numpy())
+        X = X.detach().cpu()
+        return np.asarray((X.float() if "bfloat16" in str(X.dtype) else X).numpy())
     if hasattr(X, "to_numpy"):  # a column or a data frame
         return np.asarray(X.to_numpy())
     return None
 
 
 def _as_sequence(X: Any, name: str) -> Any:
+    if isinstance(X, dict | set | frozenset):
+        raise TypeError(f"{name} is a {type(X).__name__}, not a sequence of images. Pass a list.")
     if isinstance(X, str | os.PathLike | bytes) or is_picture(X):
         raise TypeError(f"{name}={X!r} is one image, not a sequence. Pass a list of images: [image].")
     if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
@@ -231,7 +236,9 @@ class _ArraySource(_Source):
         return _to_picture(self.pixels[place])
 
     def feed(self, digest: Any, place: int) -> None:
-        digest.update(np.ascontiguousarray(self.pixels[place]).tobytes())
+        pixels = self.pixels[place]
+        digest.update(f"{pixels.shape}|{pixels.dtype}\n".encode())
+        digest.update(np.ascontiguousarray(pixels).tobytes())
 
 
 class _ItemSource(_Source):
@@ -244,7 +251,10 @@ class _ItemSource(_Source):
         return len(self.items)
 
     def _item(self, place: int) -> Any:
-        item = self.items[place]
+        try:
+            item = self.items[place]
+        except Exception as error:  # a Dataset may raise what it likes
+            raise BadImageError(f"{super().name(place)} could not be got: {error!r}") from error
         return item[0] if isinstance(item, tuple) and item else item  # a Dataset's (image, label)
 
     def name(self, place: int) -> str:
@@ -267,7 +277,8 @@ class _ItemSource(_Source):
                 return _upright_rgb(picture, str(item))
         name = super().name(place)
         if is_picture(item):
-            return _upright_rgb(item, name)
+            with _pictures:
+                return _upright_rgb(item, name)
         array = _as_array(item)
         if array is None or array.ndim not in (2, 3):
             raise BadImageError(
@@ -280,13 +291,22 @@ class _ItemSource(_Source):
             raise BadImageError(str(error)) from error
 
     def feed(self, digest: Any, place: int) -> None:
-        item = self._item(place)
+        try:
+            item = self._item(place)
+        except BadImageError:
+            item = None
         if isinstance(item, str | os.PathLike):
             path = Path(item)
-            facts = path.stat() if path.exists() else None
+            facts = path.stat() if _is_there(path) else None
             digest.update(f"{path.resolve()}|{facts and (facts.st_size, facts.st_mtime_ns)}\n".encode())
+            return
+        try:
+            picture = self.open(place)
+        except BadImageError as error:  # told when it is read
+            digest.update(str(error).encode())
         else:
-            digest.update(np.asarray(self.open(place)).tobytes())
+            digest.update(f"{picture.size}\n".encode())
+            digest.update(np.asarray(picture).tobytes())
 
 
 def _describe(item: Any) -> str:
@@ -308,7 +328,7 @@ def _open_file(path: Path) -> Image:
     """Open an image file and look at its header; its pixels are not read yet."""
     from PIL import Image
 
-    if not path.exists():
+    if not str(path) or str(path) == "." or not _is_there(path):
         raise BadImageError(f"{path} does not exist. Correct the path; it is taken from {Path.cwd()}.")
     if path.is_dir():
         raise BadImageError(f"{path} is a folder. Read one with pnp_gcd.datasets.read_image_folder.")
@@ -318,13 +338,20 @@ def _open_file(path: Path) -> Image:
             picture = Image.open(path)
     except Image.DecompressionBombError as error:
         raise BadImageError(_too_large(path)) from error
-    except OSError as error:
+    except Exception as error:  # PIL's readers raise what they like on damaged files
         raise BadImageError(f"{path} cannot be read as an image: {error}") from error
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and picture.width * picture.height > limit:
         picture.close()
         raise BadImageError(_too_large(path))
     return picture
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long to be one
+        return False
 
 
 def _too_large(path: Path) -> str:

@@ -128,6 +128,7 @@ def discover(
             raise
     encoder = trainer.student.encoder.eval()
     features = source.encode(encoder)
+    encoder = encoder.cpu()  # a model may be loaded where there is no GPU
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
     return Discovery(
@@ -252,7 +253,7 @@ class _Trainer:
         self.rng = np.random.default_rng(seeds[2])
         # The caller's global random state stays as it was.
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(seeds[3]))
+            torch.default_generator.manual_seed(int(seeds[3]))  # the CPU's alone
             encoder = source.make_encoder()
             self.projection = ProjectionHead(source.start.shape[1], *settings.projection_width)
         self.batches = BalancedBatches(codes, settings.batch_size, self.rng)

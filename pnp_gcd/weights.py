@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pnp_gcd.exceptions import BackboneError
 
-__all__ = ["check_weights_file", "load_weights", "read_weights"]
+__all__ = ["check_weights_file", "first_line", "load_weights", "read_weights"]
 
 # Where a file of a whole training keeps the network; the teacher is what DINO publishes.
 _CONTAINERS = ("teacher", "state_dict_ema", "model_ema", "state_dict", "model", "student")
@@ -34,6 +34,11 @@ _NOT_NEEDED = (
     "projection_head.",
 )
 _N_LISTED = 6
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its kind if it has none."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def check_weights_file(path: str | Path) -> Path:
@@ -59,8 +64,9 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
         raise
     except Exception as error:  # the readers raise many kinds
         raise BackboneError(
-            f'backbone_weights="{path}" cannot be read: {str(error).splitlines()[0]} '
-            "Files that would execute code are refused; save plain tensors, best as .safetensors."
+            f'backbone_weights="{path}" cannot be read ({type(error).__name__}): it is damaged, no file of '
+            "weights, or holds more than tensors. Files that could execute code are refused: save plain "
+            "tensors, best as .safetensors."
         ) from error
 
 

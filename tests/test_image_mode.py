@@ -114,16 +114,24 @@ def test_row_i_holds_the_activations_of_image_i(name, pictures):
 
 
 def test_every_image_and_view_goes_through_the_trunk_once(backbone, pictures, monkeypatch):
-    seen = []
-    activate = type(backbone).activate
+    seen, pictures_run = [], []
+    load, activate = PictureLoader.load, type(backbone).activate
+
+    def count(self, images, index, view, **kwargs):
+        seen.append((index, view))
+        return load(self, images, index, view, **kwargs)
+
+    monkeypatch.setattr(PictureLoader, "load", count)
     monkeypatch.setattr(
-        type(backbone), "activate", lambda self, pixels: (seen.append(len(pixels)), activate(self, pixels))[1]
+        type(backbone),
+        "activate",
+        lambda self, pixels: (pictures_run.append(len(pixels)), activate(self, pixels))[1],
     )
-    model = small(max_iter=3)
     X, y = pictures
-    model.fit(X, np.where(y < 2, y, -1))
-    # One blank picture tells the shape of activations.
-    assert sum(seen) == 1 + 3 * len(X)
+    small(max_iter=3).fit(X, np.where(y < 2, y, -1))
+    assert sorted(seen) == [(index, view) for index in range(len(X)) for view in range(3)]
+    # Batches are filled up to 32, and one blank picture tells the shape of activations.
+    assert sum(pictures_run) == 1 + 3 * 2 * 32
 
 
 def test_without_a_cache_the_trunk_runs_in_every_epoch(backbone, pictures, monkeypatch):
@@ -232,7 +240,7 @@ def test_as_many_views_are_kept_as_fit(n_views, size, expected):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("4GB", 2**32), ("1.5 kb", 1536), ("7", 7), (9, 9), (0, 0), ("2M B", None), ("x", None)],
+    [("4GB", 2**32), ("1.5 kb", 1536), ("7", 7), (9, 9), (0, 0), ("2M B", None), ("4G", 2**32), ("x", None)],
 )
 def test_sizes_are_read(text, expected):
     if expected is None:
@@ -316,15 +324,101 @@ def test_a_folder_whose_notes_are_damaged_is_filled_anew(backbone, pictures, tmp
 
 
 def test_the_folder_of_the_user_holds_no_more_than_allowed(tmp_path):
-    for place in range(3):
-        folder = tmp_path / f"pnp_gcd_{place}"
+    folders = [tmp_path / f"pnp_gcd_{place}{'a' * 23}" for place in range(3)]
+    for place, folder in enumerate(folders):
         folder.mkdir()
         (folder / "view_0.npy").write_bytes(b"0" * 100)
         os.utime(folder, (place, place))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("0" * 500)
-    make_room(tmp_path, tmp_path / "pnp_gcd_new", 260, 100)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "pnp_gcd_2"]
+    for name in ("mine", "pnp_gcd_results"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text("0" * 500)
+    make_room(tmp_path, tmp_path / "new", 260, 100)
+    assert [folder.exists() for folder in folders] == [False, False, True]
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+    assert (tmp_path / "pnp_gcd_results" / "thesis.txt").exists()
+
+
+def test_a_folder_in_use_is_neither_shared_nor_removed(tmp_path):
+    arguments = ("ab" * 12, 4, (3,), np.dtype(np.float16))
+    first = ActivationStore.open(tmp_path, *arguments)
+    second = ActivationStore.open(tmp_path, *arguments)
+    assert first.is_kept
+    assert not second.is_kept
+    assert second.folder != first.folder
+    make_room(tmp_path, tmp_path / "new", 0, 100)
+    assert first.folder.exists()
+    second.close()
+    first.close()
+    again = ActivationStore.open(tmp_path, *arguments)
+    assert again.folder == first.folder
+    again.close()
+
+
+def test_a_file_that_was_cut_off_is_filled_anew(backbone, pictures, tmp_path):
+    settings = ImageSettings(n_cached_views=0, cache_dir=tmp_path)
+    with ImageRows.prepare(read_images(pictures[0]), make_loader(backbone), settings) as rows:
+        path, expected = rows.store.folder / "view_0.npy", rows.describe()
+    path.write_bytes(path.read_bytes()[:500])
+    with ImageRows.prepare(read_images(pictures[0]), make_loader(backbone), settings) as rows:
+        np.testing.assert_array_equal(rows.describe(), expected)
+
+
+def test_a_disk_that_is_full_is_told_and_not_died_of(monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    store = ActivationStore.open(None, "", 4, (3,), np.dtype(np.float16))
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="cache_size"):
+        store.fill(0, lambda indices: iter(()))
+    store.close()
+
+
+def test_views_that_the_disk_cannot_hold_are_not_kept(backbone, pictures, monkeypatch):
+    monkeypatch.setattr("pnp_gcd.image_rows.free_bytes", lambda cache_dir: 10)
+    with prepare(backbone, pictures[0]) as rows:
+        assert rows.store.n_views == 0
+
+
+def test_a_cache_dir_that_cannot_be_one_is_named(split, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cache_dir="):
+        small(cache_dir=tmp_path / "file").fit(*split)
+
+
+def test_images_skipped_by_an_earlier_fit_still_stop_a_strict_one(broken, tmp_path):
+    with pytest.warns(BadImageWarning):
+        small(on_bad_image="skip", cache_dir=tmp_path / "cache", max_iter=0).fit(*broken)
+    with pytest.raises(BadImageError, match="jpg"):
+        small(cache_dir=tmp_path / "cache", max_iter=0).fit(*broken)
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet"])
+def test_the_same_picture_twice_counts_once_wherever_it_stands(name, pictures):
+    backbone = load_backbone(name, weights=None, image_size=SIZE, device="cpu")
+    X = np.concatenate([pictures[0], pictures[0][:1]])
+    with prepare(backbone, X, n_cached_views=0) as rows:
+        assert rows.find_copies().place.tolist() == [*range(len(X) - 1), 0]
+
+
+def test_a_fit_leaves_the_global_random_state_as_it_was(split):
+    torch.manual_seed(7)
+    before, numpy_before = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    small(max_iter=1).fit(*split)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)
+
+
+def test_device_and_bad_images_are_as_the_parameters_say_now(fitted, split, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted))
+    (tmp_path / "bad.png").write_text("no image")
+    with pytest.raises(BadImageError, match="skip"):
+        model.predict([tmp_path / "bad.png"])
+    with pytest.warns(BadImageWarning):
+        assert model.set_params(on_bad_image="skip").predict([tmp_path / "bad.png"]).tolist() == [-1]
+    with pytest.raises(ValueError, match="device='abacus'"):
+        model.set_params(device="abacus").predict(split[2][:1])
+    assert model.set_params(device="cpu").predict(split[2][:1]).shape == (1,)
 
 
 def test_a_store_without_a_folder_of_the_user_is_removed():
@@ -557,6 +651,23 @@ def test_a_memory_spares_the_second_run(pictures, tmp_path, monkeypatch):
         embedder(memory=memory).fit_transform(X[::-1])
 
 
+def test_a_memory_tells_shapes_views_and_bad_images_apart(pictures, tmp_path):
+    X = pictures[0][:2]
+    memory = joblib.Memory(tmp_path / "memory", verbose=0)
+    model = embedder(memory=memory).fit(X)
+    assert len(model.transform(X)) == 2
+    assert len(model.transform(X.reshape(1, 80, 40, 3))) == 1
+    two_views = model.set_params(n_views=2).transform(X)
+    np.testing.assert_array_equal(two_views, embedder(n_views=2).fit_transform(X))
+    (tmp_path / "bad.png").write_text("no image")
+    items = [tmp_path / "bad.png", None, X[0]]
+    for _ in range(2):  # the second time from the memory
+        with pytest.warns(BadImageWarning):
+            assert np.isnan(embedder(memory=memory, on_bad_image="skip").fit_transform(items)[:2]).all()
+    with pytest.raises(BadImageError, match=r"bad.png"):
+        embedder(memory=memory).fit_transform(items)
+
+
 def test_a_pipeline_of_images_is_an_ordinary_one(pictures):
     X, y = pictures
     has_label = (y < 3) & (np.arange(len(y)) % 2 == 0)
@@ -590,6 +701,7 @@ def folder(tmp_path):
         "dog/deep/c.png",
         "unlabelled/x.webp",
         "cat/.hidden.jpg",
+        "cat/.ipynb_checkpoints/a.jpg",
         "cat/notes.txt",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

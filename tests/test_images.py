@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -180,7 +181,9 @@ def test_arrays_that_are_no_images_are_refused(X, message):
         read_images(X, "X")
 
 
-@pytest.mark.parametrize("X", ["one.jpg", Path("one.jpg"), 3, None, Image.new("RGB", (3, 3))])
+@pytest.mark.parametrize(
+    "X", ["one.jpg", Path("one.jpg"), 3, None, Image.new("RGB", (3, 3)), {0: "a.jpg"}, {"a.jpg"}]
+)
 def test_one_thing_is_no_sequence_of_images(X):
     with pytest.raises(TypeError, match="X"):
         read_images(X)
@@ -226,6 +229,46 @@ def test_a_file_that_cannot_be_read_is_named(content, message, tmp_path):
     with pytest.raises(BadImageError, match=message) as caught:
         read_images([path]).open(0)
     assert str(path) in str(caught.value)
+
+
+class Raises(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, place):
+        raise RuntimeError("no such item")
+
+
+def test_a_dataset_that_raises_names_the_place():
+    with pytest.raises(BadImageError, match="image 1 of X.*no such item"):
+        read_images(Raises()).open(1)
+
+
+@pytest.mark.parametrize("content", [b"P6\n9999999999 x 255\n", b"P5 -3 4 255 "])
+def test_headers_that_confuse_the_reader_are_bad_images(content, tmp_path):
+    (tmp_path / "odd.ppm").write_bytes(content)
+    with pytest.raises(BadImageError, match=r"odd.ppm"):
+        read_images([tmp_path / "odd.ppm"]).open(0)
+
+
+@pytest.mark.parametrize("path", ["", "a" * 5000])
+def test_names_that_are_no_paths_are_bad_images(path):
+    with pytest.raises(BadImageError, match="does not exist"):
+        read_images([path]).open(0)
+
+
+def test_one_unread_picture_may_stand_in_a_list_twice(paths):
+    images = read_images([Image.open(paths[0])] * 8)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda i: np.asarray(images.open(i)), range(8)))
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+def test_the_fingerprint_knows_shapes_and_dtypes():
+    flat = np.zeros((2, 4, 8, 3), np.uint8)
+    fingerprints = {read_images(x).fingerprint() for x in (flat, flat.reshape(2, 8, 4, 3), flat / 255)}
+    assert len(fingerprints) == 3
+    assert read_images([flat[0], None]).fingerprint()  # a bad one is told when it is read
 
 
 def test_missing_files_and_folders_are_told_apart(tmp_path):

@@ -38,8 +38,8 @@ class ImageFolder(NamedTuple):
 def read_image_folder(root: str | os.PathLike[str], *, unlabelled: str = "unlabelled") -> ImageFolder:
     """List the images of a folder with a sub-folder for each class, and one for what is unlabelled.
 
-    Sub-folders of these are searched too. Hidden files and files that are no images by their ending are
-    passed over.
+    Sub-folders of these are searched too. Hidden files and folders, and files that are no images by their
+    ending, are passed over.
 
     Parameters
     ----------
@@ -94,7 +94,9 @@ def read_image_folder(root: str | os.PathLike[str], *, unlabelled: str = "unlabe
 
 
 def _list_images(folder: Path) -> list[str]:
-    files = (
-        path for path in sorted(folder.rglob("*")) if path.suffix.lower() in _SUFFIXES and path.is_file()
-    )
-    return [str(path) for path in files if not path.name.startswith(".")]
+    found = []
+    for path in sorted(folder.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in _SUFFIXES and not is_hidden and path.is_file():
+            found.append(str(path))
+    return found
