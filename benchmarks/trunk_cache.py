@@ -8,7 +8,9 @@ kept activations, for the one token that is used. Losses, optimiser, EMA and bat
     python benchmarks/trunk_cache.py --folder DIR --weights FILE --quality
                                                          # pictures in sub-folders by class: also accuracy
 
-``--quality`` fits twice per seed, with kept activations and with ``cache_size=0``; the latter takes long.
+``--quality`` fits three times per seed: with kept activations, with kept activations and an image represented
+by its evaluation view alone, as ``cache_size=0`` has it, and with ``cache_size=0``, which takes long
+(``--ways`` names fewer).
 """
 
 from __future__ import annotations
@@ -170,7 +172,7 @@ def compare_quality(args) -> None:
     paths = np.array(sorted(str(p) for p in folder.glob("*/*")))
     names = np.array([Path(p).parent.name for p in paths])
     classes = np.unique(names)
-    table = {"kept": [], "cache_size=0": []}
+    table = {way: [] for way in args.ways}
     for seed in args.seeds:
         rng = np.random.default_rng(seed)
         known = rng.permutation(classes)[: len(classes) // 2]
@@ -178,12 +180,13 @@ def compare_quality(args) -> None:
         for name in known:
             of_class = np.flatnonzero(names == name)
             has_label[rng.permutation(of_class)[: len(of_class) // 2]] = True
-        for way, size in (("kept", "64GB"), ("cache_size=0", 0)):
+        for way in args.ways:
+            ImageRows.is_averaged = way != "kept-one-view"
             model = PNPDiscoverer(
                 backbone=args.backbone,
                 backbone_weights=args.weights,
                 image_size=args.size,
-                cache_size=size,
+                cache_size=0 if way == "cache_size=0" else "64GB",
                 random_state=seed,
             )
             started = time.perf_counter()
@@ -211,6 +214,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[0])
+    parser.add_argument(
+        "--ways", type=lambda text: text.split(","), default=["kept", "kept-one-view", "cache_size=0"]
+    )
     parser.add_argument("--way", choices=("kept", "published"), default=None)
     args = parser.parse_args()
     if args.way:

@@ -72,6 +72,9 @@ class ImageRows:
     Made by :meth:`prepare`, to be closed after use: ``with ImageRows.prepare(…) as rows``.
     """
 
+    # Whether an image is the mean of its kept views, or its evaluation view alone; benchmarks compare both.
+    is_averaged = True
+
     def __init__(
         self,
         images: Images,
@@ -172,7 +175,7 @@ class ImageRows:
 
     def encode(self, network: nn.Module, device: torch.device) -> NDArray[np.float32]:
         """Return what a tail or an encoder makes of every image, in the mean over all views kept."""
-        n_views = max(self.store.n_views, 1)
+        n_views = max(self.store.n_views, 1) if self.is_averaged else 1
         total: NDArray[np.float32] | None = None
         with torch.inference_mode():
             for view in range(n_views):
