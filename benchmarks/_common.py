@@ -50,6 +50,32 @@ def read_set(path: Path) -> LabelledSet:
     return LabelledSet(X.astype(np.result_type(X, np.float32)), y)  # half precision is for disks
 
 
+class Pictures(NamedTuple):
+    """Paths of pictures and their true classes, names of sub-folders."""
+
+    paths: NDArray[np.str_]
+    names: NDArray[np.str_]
+
+
+def read_pictures(folder: str) -> Pictures:
+    """List the pictures of a folder with a sub-folder for each class."""
+    paths = sorted(str(path) for path in Path(folder).glob("*/*"))
+    return Pictures(np.array(paths), np.array([Path(path).parent.name for path in paths]))
+
+
+def hide_pictures(
+    names: NDArray[np.str_], rng: np.random.Generator
+) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """Return the half of the classes that are known, and which pictures are labelled: half of theirs."""
+    classes = np.unique(names)
+    known = rng.permutation(classes)[: len(classes) // 2]
+    has_label = np.zeros(len(names), dtype=bool)
+    for name in known:
+        of_class = np.flatnonzero(names == name)
+        has_label[rng.permutation(of_class)[: len(of_class) // 2]] = True
+    return known, has_label
+
+
 def read_seeds(text: str) -> list[int]:
     """Read "0,1,2"."""
     return [int(seed) for seed in text.split(",")]

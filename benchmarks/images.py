@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
-from _common import read_seeds
+from _common import hide_pictures, read_pictures, read_seeds
 from sklearn.cluster import KMeans
 
 from pnp_gcd import ImageEmbedder, PNPDiscoverer
@@ -44,19 +43,14 @@ def main() -> None:
     parser.add_argument("--views", type=int, default=4, help="n_cached_views")
     parser.add_argument("--unseen", action="store_true", help="keep a tenth out of the fit and predict it")
     args = parser.parse_args()
-    paths = np.array(sorted(str(path) for path in Path(args.folder).glob("*/*")))
-    names = np.array([Path(path).parent.name for path in paths])
+    paths, names = read_pictures(args.folder)
     classes = np.unique(names)
     network = {"backbone": args.backbone, "backbone_weights": args.weights, "image_size": args.size}
     features = ImageEmbedder(**network, memory=args.cache).fit_transform(paths)
     table: dict[str, list[float]] = {"k-means, given K": [], "on features": [], "trained": []}
     for seed in args.seeds:
         rng = np.random.default_rng(seed)
-        known = rng.permutation(classes)[: len(classes) // 2]
-        has_label = np.zeros(len(paths), dtype=bool)
-        for name in known:
-            of_class = np.flatnonzero(names == name)
-            has_label[rng.permutation(of_class)[: len(of_class) // 2]] = True
+        known, has_label = hide_pictures(names, rng)
         is_unseen = ~has_label & (rng.random(len(paths)) < 0.1) if args.unseen else np.zeros(len(paths), bool)
         rest = ~has_label & ~is_unseen
         truth = names[rest]

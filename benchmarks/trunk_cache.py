@@ -20,11 +20,11 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import timm
 import torch
+from _common import hide_pictures, read_pictures, read_seeds
 from torch import nn
 
 from pnp_gcd import PNPDiscoverer
@@ -113,7 +113,7 @@ def time_epochs(trainer: _Trainer, n_epochs: int) -> list[float]:
 def measure(way: str, args) -> None:
     """Print seconds per epoch of one way, seconds of the trunk, bytes kept and the peak of memory."""
     pictures = (
-        sorted(str(p) for p in Path(args.folder).glob("*/*"))[: args.n_images]
+        read_pictures(args.folder).paths[: args.n_images]
         if args.folder
         else draw_pictures(args.n_images, args.size)
     )
@@ -168,18 +168,11 @@ def compare_time(args, argv: list[str]) -> None:
 
 
 def compare_quality(args) -> None:
-    folder = Path(args.folder)
-    paths = np.array(sorted(str(p) for p in folder.glob("*/*")))
-    names = np.array([Path(p).parent.name for p in paths])
+    paths, names = read_pictures(args.folder)
     classes = np.unique(names)
     table = {way: [] for way in args.ways}
     for seed in args.seeds:
-        rng = np.random.default_rng(seed)
-        known = rng.permutation(classes)[: len(classes) // 2]
-        has_label = np.zeros(len(paths), dtype=bool)
-        for name in known:
-            of_class = np.flatnonzero(names == name)
-            has_label[rng.permutation(of_class)[: len(of_class) // 2]] = True
+        known, has_label = hide_pictures(names, np.random.default_rng(seed))
         for way in args.ways:
             ImageRows.is_averaged = way != "kept-one-view"
             model = PNPDiscoverer(
@@ -213,7 +206,7 @@ def main() -> None:
     parser.add_argument("--n-images", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--quality", action="store_true")
-    parser.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[0])
+    parser.add_argument("--seeds", type=read_seeds, default=[0])
     parser.add_argument(
         "--ways", type=lambda text: text.split(","), default=["kept", "kept-one-view", "cache_size=0"]
     )

@@ -34,3 +34,19 @@ def test_banking_with_half_of_its_classes_known_is_discovered():
     model = PNPDiscoverer(random_state=0).fit(X[labelled], y[labelled], X[pool])
     found = split_cluster_accuracy(y[pool], model.unlabelled_labels_, known)
     assert found.all >= 0.70, (found, model.n_clusters_)
+
+
+FLOWERS, WEIGHTS = DATA / "flowers30", DATA.parent / "weights" / "vit_small_patch14_saliency.safetensors"
+
+
+@pytest.mark.skipif(not (FLOWERS.exists() and WEIGHTS.exists()), reason="shared data are not here")
+def test_flowers_are_discovered_behind_a_pretrained_backbone():
+    paths = np.array(sorted(str(path) for path in FLOWERS.glob("*/*")))
+    names = np.array([Path(path).parent.name for path in paths])
+    known, labelled, pool = half_known(names, 0)
+    model = PNPDiscoverer(
+        backbone="vit_small_patch14_dinov2", backbone_weights=WEIGHTS, image_size=70, random_state=0
+    )
+    model.fit(paths[labelled], names[labelled], paths[pool])
+    found = split_cluster_accuracy(names[pool], model.unlabelled_labels_, known)
+    assert found.all >= 0.75, (found, model.n_clusters_)
