@@ -195,5 +195,5 @@ class ImageMode:
             warnings.warn(
                 f"{len(bad)} of {n_images} images cannot be read and are left out:\n{list_bad(bad)}",
                 BadImageWarning,
-                stacklevel=4,
+                stacklevel=6,  # where fit, predict or transform was called
             )
