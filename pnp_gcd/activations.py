@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone
 from pnp_gcd.exceptions import BadImageError
 from pnp_gcd.images import Images
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = [
     "ActivationStore",
@@ -72,19 +75,17 @@ class PictureLoader:
 
         The same arguments give the same pixels; ``draw`` gives other ones in each epoch.
         """
-        picture = images.open(index)
-        if view == 0:
-            return self.backbone.crop(picture)
-        rng = np.random.default_rng((self.seed, draw, view, index))
-        return self.backbone.normalise(self.augmentation.draw(picture, rng)[None])[0]
+        return self._see(images.open(index), view, (self.seed, draw, view, index))
 
     def load_common(self, images: Images, index: int, view: int) -> Tensor:
         """Return view ``view`` as above, drawn alike for every image: for images outside a fit."""
-        picture = images.open(index)
+        return self._see(images.open(index), view, (self.seed, view))
+
+    def _see(self, picture: Image, view: int, seed: tuple[int, ...]) -> Tensor:
         if view == 0:
             return self.backbone.crop(picture)
-        rng = np.random.default_rng((self.seed, view))
-        return self.backbone.normalise(self.augmentation.draw(picture, rng)[None])[0]
+        drawn = self.augmentation.draw(picture, np.random.default_rng(seed))
+        return self.backbone.normalise(drawn[None])[0]
 
 
 def run_trunk(
@@ -132,9 +133,8 @@ def plan_views(n_bytes: int, n_views: int, cache_size: int) -> int:
 
     Fewer than two drawn views are of no use: the answer is then 1 at most, for the evaluation view.
     """
-    each = n_bytes
-    fitting = min(n_views + 1, cache_size // max(each, 1))
-    return int(fitting) if fitting >= 3 else int(min(fitting, 1))
+    fitting = min(n_views + 1, cache_size // max(n_bytes, 1))
+    return fitting if fitting >= 3 else min(fitting, 1)
 
 
 @dataclass
@@ -202,14 +202,8 @@ class ActivationStore:
             if saved["n_images"] == self.n_images and tuple(saved["shape"]) == self.shape:
                 self._done = {int(view): int(n_rows) for view, n_rows in saved["done"].items()}
                 self.bad = {int(index): str(why) for index, why in saved["bad"].items()}
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-        ):  # none, or cut off
-            self._done, self.bad = {}, {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self._done, self.bad = {}, {}  # no notes, or damaged ones
 
     def _write_progress(self) -> None:
         saved = {"n_images": self.n_images, "shape": self.shape, "done": self._done, "bad": self.bad}
@@ -239,7 +233,7 @@ class ActivationStore:
         """
         path = self.folder / f"view_{view}.npy"
         start = self._done.get(view, 0) if self._is_whole(path) else 0
-        rows = self._reopen(path) if start else self._create(path)
+        rows = np.lib.format.open_memmap(path, "r+") if start else self._create(path)
         left = np.arange(start, self.n_images)
         for n_batches, (places, activations, bad) in enumerate(run(left), start=1):
             if bad and not may_skip:
@@ -264,9 +258,6 @@ class ActivationStore:
     def _is_whole(self, path: Path) -> bool:
         """Tell whether a file is as long as it was made: one cut off would be read as zeros."""
         return path.exists() and path.stat().st_size >= self.view_bytes
-
-    def _reopen(self, path: Path) -> np.memmap[Any, Any]:
-        return np.lib.format.open_memmap(path, "r+")
 
     def _create(self, path: Path) -> np.memmap[Any, Any]:
         """Make a file with all its space taken: a disk that is full later on would end the process."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from pnp_gcd.geometry import Geometry, unit_rows
 from pnp_gcd.images import Images, list_bad
 from pnp_gcd.rows import Copies, LearningPart, adapter_rate, find_copies
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.views import TwoViews
+from pnp_gcd.views import TwoViews, draw_pairs
 
 __all__ = ["ImageRows", "ImageSettings", "encode_images"]
 
@@ -40,6 +40,9 @@ __all__ = ["ImageRows", "ImageSettings", "encode_images"]
 _TAIL_RATE = 0.2
 # Images that go through a tail together.
 _BLOCK = 128
+
+# Places of images, and their activations.
+_Batch = tuple[NDArray[np.int64], Tensor]
 
 
 @dataclass(frozen=True)
@@ -176,18 +179,10 @@ class ImageRows:
     def encode(self, network: nn.Module, device: torch.device) -> NDArray[np.float32]:
         """Return what a tail or an encoder makes of every image, in the mean over all views kept."""
         n_views = max(self.store.n_views, 1) if self.is_averaged else 1
-        total: NDArray[np.float32] | None = None
-        with torch.inference_mode():
-            for view in range(n_views):
-                for places, activations in self.activations(view):
-                    out = network(activations.to(device)).float().cpu().numpy()
-                    if total is None:
-                        total = np.zeros((len(self), out.shape[1]), dtype=np.float32)
-                    total[places] += out / n_views
-        assert total is not None
-        return total
+        batches = (batch for view in range(n_views) for batch in self.activations(view))
+        return _average(network, batches, len(self), n_views, device)
 
-    def activations(self, view: int) -> Any:
+    def activations(self, view: int) -> Iterator[_Batch]:
         """Yield places and activations of one view of all images, kept or computed."""
         if view < self.store.n_views:
             for start in range(0, len(self), _BLOCK):
@@ -208,6 +203,20 @@ class ImageRows:
     ) -> ImageSource:
         """Return the images in a geometry, ready for training."""
         return ImageSource(self, geometry, settings, generator)
+
+
+def _average(
+    network: nn.Module, batches: Iterable[_Batch], n_images: int, n_views: int, device: torch.device
+) -> NDArray[np.float32]:
+    """Return what a network makes of ``n_views`` views of images, in the mean."""
+    total = np.empty((0, 0), dtype=np.float32)
+    with torch.inference_mode():
+        for places, activations in batches:
+            out = network(activations.to(device)).float().cpu().numpy()
+            if not len(total):
+                total = np.zeros((n_images, out.shape[1]), dtype=np.float32)
+            total[places] += out / n_views
+    return total
 
 
 def _refuse(bad: dict[int, BadImageError]) -> None:
@@ -247,10 +256,9 @@ class ImageSource:
         if n_kept < 2:
             self.n_drawn += 1
             return TwoViews(*(self._draw(places, view) for view in (1, 2)))
-        first = torch.randint(n_kept, indices.shape, generator=self.generator)
-        step = torch.randint(1, n_kept, indices.shape, generator=self.generator)
-        drawn = (first.numpy(), ((first + step) % n_kept).numpy())
-        return TwoViews(*(self.rows.store.read_mixed(1 + views, places).to(self.device) for views in drawn))
+        drawn = draw_pairs(n_kept, len(indices), self.generator)
+        read = self.rows.store.read_mixed
+        return TwoViews(*(read(1 + views.numpy(), places).to(self.device) for views in drawn))
 
     def _draw(self, places: NDArray[np.int64], view: int) -> Tensor:
         loader, images, draw = self.rows.loader, self.rows.images, self.n_drawn
@@ -290,22 +298,18 @@ def encode_images(
     report : callable
         Told ``("trunk", {"done": …, "total": …})``.
     """
-    total: NDArray[np.float32] | None = None
     failed: dict[int, BadImageError] = {}
-    indices = np.arange(len(images))
-    with torch.inference_mode():
-        for view in range(1 + n_views):
+    n_images = len(images)
 
-            def load(index: int, view: int = view) -> Tensor:
-                return loader.load_common(images, index, view)
+    def run(view: int) -> Iterator[_Batch]:
+        def load(index: int) -> Tensor:
+            return loader.load_common(images, index, view)
 
-            for places, activations, bad in run_trunk(loader.backbone, load, indices, batch_size):
-                failed |= bad
-                out = network(activations.to(loader.backbone.device)).float().cpu().numpy()
-                if total is None:
-                    total = np.zeros((len(images), out.shape[1]), dtype=np.float32)
-                total[places] += out / (1 + n_views)
-                done = view * len(images) + int(places[-1]) + 1
-                report("trunk", {"done": done, "total": (1 + n_views) * len(images)})
-    assert total is not None
-    return total, failed
+        for places, activations, bad in run_trunk(loader.backbone, load, np.arange(n_images), batch_size):
+            failed.update(bad)
+            yield places, activations
+            done = view * n_images + int(places[-1]) + 1
+            report("trunk", {"done": done, "total": (1 + n_views) * n_images})
+
+    batches = (batch for view in range(1 + n_views) for batch in run(view))
+    return _average(network, batches, n_images, 1 + n_views, loader.backbone.device), failed

@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,25 +203,28 @@ def _check_pixels(array: NDArray[Any], name: str) -> NDArray[Any]:
     return pixels
 
 
-class _Source:
+class _Source(ABC):
     """Images of one argument of fit or predict."""
 
     name_of_argument: str
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """Return how many there are."""
 
+    @abstractmethod
     def open(self, place: int) -> Image:
-        raise NotImplementedError
+        """Read one as an upright RGB picture."""
 
     def name(self, place: int) -> str:
         return f"image {place} of {self.name_of_argument}"
 
-    def check(self, place: int) -> None:
+    def check(self, place: int) -> None:  # noqa: B027 - of pixels there is nothing more to tell
         """Raise what can be told without reading the pixels."""
 
+    @abstractmethod
     def feed(self, digest: Any, place: int) -> None:
-        raise NotImplementedError
+        """Tell a digest by what the image is known again."""
 
 
 class _ArraySource(_Source):

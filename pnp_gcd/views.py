@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["BalancedBatches", "FeatureViews", "TwoViews"]
+__all__ = ["BalancedBatches", "FeatureViews", "TwoViews", "draw_pairs"]
 
 
 class TwoViews(NamedTuple):
@@ -23,6 +23,13 @@ class TwoViews(NamedTuple):
 
     first: Tensor
     second: Tensor
+
+
+def draw_pairs(n_views: int, n_rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return two different views of 0 … n_views − 1 for each row, every pair as likely as any other."""
+    first = torch.randint(n_views, (n_rows,), generator=generator)
+    step = torch.randint(1, n_views, (n_rows,), generator=generator)
+    return first, (first + step) % n_views
 
 
 class FeatureViews:
@@ -51,10 +58,8 @@ class FeatureViews:
 
     def _pick(self, indices: Tensor) -> TwoViews:
         """Return two different precomputed views, drawn anew for each row."""
-        n_views = self.rows.shape[1]
-        first = torch.randint(n_views, indices.shape, generator=self.generator)
-        step = torch.randint(1, n_views, indices.shape, generator=self.generator)
-        return TwoViews(self.rows[indices, first], self.rows[indices, (first + step) % n_views])
+        first, second = draw_pairs(self.rows.shape[1], len(indices), self.generator)
+        return TwoViews(self.rows[indices, first], self.rows[indices, second])
 
     def _disturb(self, rows: Tensor) -> Tensor:
         noise = torch.randn(rows.shape, generator=self.generator)

@@ -38,6 +38,7 @@ FLOORS = {
     },
     "floor 1": {
         "weights",
+        "cutting",
         "backbones",
         "activations",
         "encoders",
@@ -68,6 +69,7 @@ DOORS = {
         "training",
         "neighbours",
         "weights",
+        "cutting",
         "backbones",
         "activations",
         "rows",

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from pnp_gcd import backbones
-from pnp_gcd.backbones import FirstTokenBlock, choose_device, load_backbone
+from pnp_gcd.backbones import choose_device, load_backbone
+from pnp_gcd.cutting import FirstTokenBlock
 from pnp_gcd.exceptions import BackboneError
 from pnp_gcd.weights import load_weights, read_weights
 
