@@ -5,7 +5,56 @@ Knows scikit-learn only.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from sklearn.utils._metadata_requests import get_routing_for_object
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils._tags import Tags
 
-__all__ = ["Interval", "Options", "StrOptions", "Tags"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "Tags",
+    "get_routing_for_object",
+    "with_callbacks",
+]
+
+_Method = TypeVar("_Method")
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class _NoCallbacks:
+        """A context that nobody listens to."""
+
+        def subcontext(self, **kwargs: Any) -> _NoCallbacks:
+            return self
+
+        def call_on_fit_task_begin(self, **kwargs: Any) -> _NoCallbacks:
+            return self
+
+        def call_on_fit_task_end(self, **kwargs: Any) -> bool:
+            return False
+
+        def propagate_callback_context(self, sub_estimator: Any) -> AbstractContextManager[None]:
+            return nullcontext()
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's: no ``set_callbacks``, and a context without listeners."""
+
+        def _init_callback_context(self, **kwargs: Any) -> _NoCallbacks:
+            return _NoCallbacks()
+
+    def _with_callbacks(method: _Method) -> _Method:
+        return method
+
+
+def with_callbacks(method: _Method) -> _Method:
+    """Let scikit-learn clean up after callbacks when ``method``, a fit, ends; before 1.9 there are none."""
+    wrapped: _Method = _with_callbacks(method)
+    return wrapped

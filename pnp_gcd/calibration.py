@@ -135,7 +135,7 @@ def calibrate(
     request: Request,
     *,
     seed: int,
-    report: Callable[[dict[str, Any]], None] = lambda row: None,
+    report: Callable[[dict[str, Any]], object] = lambda row: None,
 ) -> Calibration:
     """Choose what is not asked for.
 
@@ -198,7 +198,7 @@ class _Search:
         request: Request,
         hidings: list[Hiding],
         seed: int,
-        report: Callable[[dict[str, Any]], None],
+        report: Callable[[dict[str, Any]], object],
     ) -> None:
         self.reduction, self.codes, self.request, self.seed = reduction, codes, request, seed
         self.hidings, self.report = hidings, report

@@ -24,17 +24,19 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from pnp_gcd._compat import Interval, StrOptions, Tags
+from pnp_gcd._compat import CallbackSupportMixin, Interval, StrOptions, Tags, with_callbacks
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
     EncodedLabels,
     choose_marker,
+    drop_unlabelled,
     encode_labels,
     join_classes,
     mark_rejected,
     name_novel_classes,
 )
+from pnp_gcd.workflows import warn_about_score, warn_if_cut, warn_if_passed_by
 
 if TYPE_CHECKING:
     from pnp_gcd.image_mode import ImageMode
@@ -69,7 +71,12 @@ def _with_aliases(method: _Method) -> _Method:
 
 
 class PNPDiscoverer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClusterMixin, BaseEstimator
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """Find the known and the new classes in unlabelled rows, and how many there are.
 
@@ -410,6 +417,7 @@ class PNPDiscoverer(
         tags.input_tags.two_d_array = self.backbone is None
         return tags
 
+    @with_callbacks
     @_with_aliases
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, X_unlabelled: Any = None) -> PNPDiscoverer:
         """Learn from labelled and unlabelled rows.
@@ -455,9 +463,10 @@ class PNPDiscoverer(
 
         images = read_images(X)
         encoded = self._encode(y, len(images))
-        X_unlabelled = unwrap_pool(X_unlabelled)
         if X_unlabelled is not None:
-            images = join_images([images, read_images(X_unlabelled, "X_unlabelled")])
+            pool = read_images(unwrap_pool(X_unlabelled), "X_unlabelled")
+            self._check_workflow(len(images), len(pool), X_unlabelled)
+            images = join_images([images, pool])
         codes = encoded.with_unlabelled(len(images))
         self._check_counts(codes, len(encoded.classes))
         progress = ProgressLine(self.verbose, self.max_iter)
@@ -482,10 +491,23 @@ class PNPDiscoverer(
     def _discover(self, rows: Rows, codes: NDArray[np.int64], progress: ProgressLine) -> Discovery:
         from pnp_gcd.training import discover
 
+        context = self._init_callback_context(max_subtasks=int(self.max_iter))
+        context.call_on_fit_task_begin(estimator=self)
+
+        def report(stage: str, row: dict[str, Any]) -> bool:
+            """Show what was done; tell whether a callback asks to stop after this epoch."""
+            progress.show(stage, row)
+            if stage != "epoch":
+                return False
+            epoch = context.subcontext(task_name="epoch").call_on_fit_task_begin(estimator=self)
+            return bool(epoch.call_on_fit_task_end(estimator=self))
+
         try:
-            return discover(rows, codes, self._settings(), report=progress.show)
+            found = discover(rows, codes, self._settings(), report=report)
         finally:
             progress.close()
+        context.call_on_fit_task_end(estimator=self)
+        return found
 
     def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.floating]:
         """Return X as finite float32 rows; the first X read sets the features, later ones must fit.
@@ -525,8 +547,8 @@ class PNPDiscoverer(
             )
         return encoded
 
-    def _check_pool(self, X_unlabelled: Any, rows: NDArray[np.floating]) -> NDArray[np.floating] | None:
-        X_unlabelled = unwrap_pool(X_unlabelled)
+    def _check_pool(self, given: Any, rows: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        X_unlabelled = unwrap_pool(given)
         if X_unlabelled is None:
             return None
         if _count_axes(X_unlabelled) and len(X_unlabelled) == 0:
@@ -540,8 +562,15 @@ class PNPDiscoverer(
                 f"X_unlabelled has rows of shape {pool.shape[1:]}, X of shape {rows.shape[1:]}. "
                 "Pass both with the same features."
             )
-        check_same_scale(rows, pool)
+        if not self._check_workflow(len(rows), len(pool), given):
+            check_same_scale(rows, pool)
         return pool
+
+    def _check_workflow(self, n_rows: int, n_pool: int, given: Any) -> bool:
+        """Warn where a search has cut the pool, or a Pipeline has not transformed it; True for the latter."""
+        if not isinstance(given, tuple):
+            warn_if_cut(n_rows, n_pool)
+        return warn_if_passed_by(self)
 
     def _check_counts(self, codes: NDArray[np.int64], n_known: int) -> None:
         """Refuse numbers that these rows cannot satisfy."""
@@ -836,12 +865,10 @@ class PNPDiscoverer(
         from pnp_gcd.metrics import named_accuracy
 
         predicted = self.predict(X)
-        encoded = encode_labels(y, self.missing_label)
-        check_consistent_length(predicted, encoded.codes)
-        has_label = encoded.codes >= 0
-        if not has_label.any():
-            raise ValueError("y holds no label to score against. Pass rows of which some are labelled.")
-        truth = encoded.classes[encoded.codes[has_label]]
+        has_label, truth = drop_unlabelled(y, self.missing_label)
+        check_consistent_length(predicted, has_label)
+        if len(self.unlabelled_labels_):
+            warn_about_score(truth, has_label, self.known_classes_)
         return named_accuracy(truth, predicted[has_label], self.known_classes_).all
 
 

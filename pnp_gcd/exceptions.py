@@ -11,6 +11,7 @@ __all__ = [
     "EmptyGraphError",
     "FeatureScaleWarning",
     "LabelWarning",
+    "WorkflowWarning",
 ]
 
 
@@ -28,6 +29,10 @@ class FeatureScaleWarning(DiscoveryWarning):
 
 class LabelWarning(DiscoveryWarning):
     """Labels were read in a way that the caller may not have meant."""
+
+
+class WorkflowWarning(DiscoveryWarning):
+    """A scikit-learn tool is about to do something else than was meant; the message says what to write."""
 
 
 class EmptyGraphError(ValueError):

@@ -57,7 +57,7 @@ def pool(
     ['cat', 'dog', '-1']
 
     """
-    X_unlabelled = unwrap_pool(X_unlabelled)
+    X_labelled, X_unlabelled = _sized(X_labelled), _sized(unwrap_pool(X_unlabelled))
     X = _stack_rows(X_labelled, X_unlabelled)
     codes, classes = encode_labels(y_labelled, missing_label, name="y_labelled")
     n_unlabelled = len(X_unlabelled)
@@ -69,6 +69,11 @@ def pool(
     marker = choose_marker(classes, missing_label)
     table = concatenate_unchanged(classes, marker)  # code -1 picks its last entry: the marker
     return X, table[np.concatenate([codes, np.full(n_unlabelled, -1)])]
+
+
+def _sized(X: Any) -> Any:
+    """Return rows that can be counted: what only knows how to become an array becomes one."""
+    return X if hasattr(X, "__len__") or not hasattr(X, "__array__") else np.asarray(X)
 
 
 def _stack_rows(X_labelled: Any, X_unlabelled: Any) -> Any:

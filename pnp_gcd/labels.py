@@ -19,6 +19,7 @@ __all__ = [
     "EncodedLabels",
     "choose_marker",
     "concatenate_unchanged",
+    "drop_unlabelled",
     "encode_labels",
     "join_classes",
     "mark_rejected",
@@ -83,6 +84,15 @@ def encode_labels(y: Any, missing_label: Any = "auto", *, name: str = "y") -> En
     lookup = np.full(len(values) + 1, -1, dtype=np.int64)  # the last entry serves inverse == -1
     lookup[np.flatnonzero(is_label)[order]] = np.arange(len(labels))
     return EncodedLabels(lookup[inverse], labels[order])
+
+
+def drop_unlabelled(y: Any, missing_label: Any = "auto") -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which rows have a label, and their labels; raises where none has."""
+    codes, classes = encode_labels(y, missing_label)
+    has_label = codes >= 0
+    if not has_label.any():
+        raise ValueError("y holds no label to score against. Pass rows of which some are labelled.")
+    return has_label, classes[codes[has_label]]
 
 
 def _check_missing_label(missing_label: Any) -> None:

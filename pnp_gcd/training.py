@@ -94,7 +94,7 @@ def discover(
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     *,
-    report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
+    report: Callable[[str, dict[str, Any]], bool] = lambda stage, row: False,
 ) -> Discovery:
     """Learn features and prototypes from labelled and unlabelled rows.
 
@@ -106,7 +106,8 @@ def discover(
         Known-class codes 0 … C−1, −1 for unlabelled rows.
     settings : TrainingSettings
     report : callable
-        Told ``("calibration", row)`` and ``("epoch", row)`` as they are made.
+        Told ``("calibration", row)`` and ``("epoch", row)`` as they are made. True after an epoch ends
+        the training there.
     """
     copies = rows.find_copies()
     merged = _merge_codes(codes, copies)
@@ -122,7 +123,8 @@ def discover(
     try:
         for epoch in range(settings.max_iter):
             history.append(trainer.run_epoch(epoch))
-            report("epoch", history[-1])
+            if report("epoch", history[-1]):
+                break
     except KeyboardInterrupt:
         if settings.on_interrupt == "raise":
             raise
@@ -164,7 +166,7 @@ def _calibrate(
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     seed: int,
-    report: Callable[[str, dict[str, Any]], None],
+    report: Callable[[str, dict[str, Any]], bool],
 ) -> Calibration:
     request = Request(
         n_neighbors=settings.n_neighbors,

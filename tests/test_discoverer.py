@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -763,35 +762,6 @@ def test_a_pipeline_scales_the_pool_that_pool_stacked(world):
     assert split_cluster_accuracy(world.truth, pipe[-1].unlabelled_labels_, [0, 1]).all > 0.97
     np.testing.assert_array_equal(pipe.predict(1000 * world.rest), pipe[-1].unlabelled_labels_)
     assert pipe.score(1000 * world.X, world.y) > 0.97
-
-
-def test_grid_search_over_neighbours_runs_on_stacked_rows(world):
-    X, codes = world.stacked
-    search = GridSearchCV(
-        quick(max_iter=0), {"n_neighbors": [5, 15]}, cv=KFold(3, shuffle=True, random_state=0)
-    )
-    search.fit(X, codes)
-    assert search.best_params_["n_neighbors"] in (5, 15)
-    assert search.best_score_ > 0.9
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_a_search_cuts_a_pool_as_long_as_x_unless_it_is_in_a_one_tuple(world, monkeypatch):
-    X, y = world.labelled
-    rest = world.rest[: len(X)]
-    seen = []
-    fit = PNPDiscoverer.fit
-
-    def watched(self, X, y=None, X_unlabelled=None):
-        seen.append(len(X_unlabelled[0]) if isinstance(X_unlabelled, tuple) else len(X_unlabelled))
-        return fit(self, X, y, X_unlabelled)
-
-    monkeypatch.setattr(PNPDiscoverer, "fit", watched)
-    scores = cross_val_score(
-        quick(max_iter=0), X, y, cv=KFold(2, shuffle=True, random_state=0), params={"X_unlabelled": (rest,)}
-    )
-    assert seen == [len(rest), len(rest)]
-    assert scores.min() > 0.9
 
 
 # --- quality -----------------------------------------------------------------------------------------------
