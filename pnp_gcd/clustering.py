@@ -175,7 +175,9 @@ def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray
     import infomap
 
     network = infomap.Network()
-    network.add_nodes(range(graph.n_rows))
+    has_edge = np.zeros(graph.n_rows, dtype=bool)
+    has_edge[graph.sources] = has_edge[graph.targets] = True
+    network.add_nodes(np.flatnonzero(~has_edge).tolist())  # one by one; the others come with their links
     network.add_links(np.column_stack([graph.sources, graph.targets, graph.weights]).astype(np.float64))
     result = infomap.run(
         network,

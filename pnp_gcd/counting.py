@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from pnp_gcd.hiding import Hiding, expect_rows
+from pnp_gcd.hiding import Hiding, rows_per_held
+from pnp_gcd.matching import count_overlap
 from pnp_gcd.merging import ClassSizes, MergePath, Ownership
 from pnp_gcd.neighbours import Neighbours
 
@@ -204,11 +204,15 @@ def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *,
         Smaller groups are no class.
     """
     n_new = float(len(mixture.seen))
+    walks = [_walk(trial, min_size) for trial in trials]
     counts = [n_new]
     pieces: list[NDArray[np.float64]] = []
     for _ in range(_N_ROUNDS):
         share = split_shares(mixture, n_new)
-        found = [_count_in_trial(trial, share[trial.hiding.order], min_size) for trial in trials]
+        found = [
+            _count_in_trial(steps, trial.hiding, share[trial.hiding.order])
+            for steps, trial in zip(walks, trials, strict=True)
+        ]
         counts, pieces = [count for count, _ in found], [piece for _, piece in found]
         n_new = float(np.mean(counts))
     per_class = np.concatenate(pieces)
@@ -219,24 +223,52 @@ def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *,
     return ClassCount(n_new, float(np.hypot(np.hypot(error, np.std(counts)), by_share)))
 
 
+class _Step(NamedTuple):
+    """The groups without an owner at one step of merging, in one trial.
+
+    Attributes
+    ----------
+    held : ndarray of shape (g, n_classes)
+        Rows held back of each class in each group.
+    total : ndarray of shape (g,)
+        All rows of each group that have no visible label.
+    """
+
+    held: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+def _walk(trial: CountingTrial, min_size: int) -> list[_Step]:
+    """Return the steps at which groups are counted, going along the merges once."""
+    hiding, path, homes = trial.hiding, trial.path, trial.homes
+    n_communities, n_classes = path.n_communities, hiding.n_visible + hiding.n_hidden
+    at_home = homes >= 0
+    sizes = np.bincount(homes[at_home], minlength=n_communities)
+    total = np.bincount(homes[at_home & (hiding.visible < 0)], minlength=n_communities).astype(np.float64)
+    held = count_overlap(hiding.held, homes, n_classes, n_communities).astype(np.float64)
+    is_open = trial.ownership.owner < 0
+    steps: list[_Step] = []
+    done = 0
+    for n_merges in _steps(path):
+        for kept, dropped in zip(path.kept[done:n_merges], path.dropped[done:n_merges], strict=True):
+            for counts in (sizes, total, held):
+                counts[kept] += counts[dropped]
+            sizes[dropped] = 0
+            is_open[kept] &= is_open[dropped]
+        done = int(n_merges)
+        is_new = is_open & (sizes >= min_size)
+        steps.append(_Step(held[is_new], total[is_new]))
+    return steps
+
+
 def _count_in_trial(
-    trial: CountingTrial, share: NDArray[np.float64], min_size: int
+    steps: Sequence[_Step], hiding: Hiding, share: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the number of new classes and how many groups each hidden class fills."""
-    hiding, path, owner = trial.hiding, trial.path, trial.ownership.owner
-    n_communities = path.n_communities
-    expected = expect_rows(hiding, trial.homes, n_communities, share).T
-    at_home = trial.homes >= 0
-    sizes = np.bincount(trial.homes[at_home], minlength=n_communities)
-    counted = np.bincount(trial.homes[at_home & (hiding.visible < 0)], minlength=n_communities)
+    scale = rows_per_held(hiding, share)
     results = []
-    for n_merges in _steps(path):
-        _, group = np.unique(path.groups_after(n_merges), return_inverse=True)
-        n_groups = int(group.max()) + 1
-        ones = np.ones(n_communities)
-        member = sparse.csr_array((ones, (group, np.arange(n_communities))), shape=(n_groups, n_communities))
-        is_new = ~(member @ (owner >= 0)).astype(bool) & (member @ sizes >= min_size)
-        rows, total = (member @ expected)[is_new], (member @ counted)[is_new]
+    for held, total in steps:
+        rows = held * scale
         filled = (rows / np.maximum(np.maximum(total, rows.sum(axis=1)), 1e-9)[:, None]).sum(axis=0)
         per_class = filled[hiding.n_visible :]
         each = max(float(per_class.mean()), 1e-6)

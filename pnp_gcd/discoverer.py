@@ -868,7 +868,7 @@ class PNPDiscoverer(
         has_label, truth = drop_unlabelled(y, self.missing_label)
         check_consistent_length(predicted, has_label)
         if len(self.unlabelled_labels_):
-            warn_about_score(truth, has_label, self.known_classes_)
+            warn_about_score(y, truth, has_label, self.known_classes_)
         return named_accuracy(truth, predicted[has_label], self.known_classes_).all
 
 

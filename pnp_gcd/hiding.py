@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped,
 
 from pnp_gcd.matching import count_overlap
 
-__all__ = ["FoundAgain", "Hiding", "expect_rows", "hide_classes", "score_found"]
+__all__ = ["FoundAgain", "Hiding", "expect_rows", "hide_classes", "rows_per_held", "score_found"]
 
 # Classes to hide in all, one after another, before their count is trusted; and rounds at most.
 _ENOUGH_HIDDEN = 15
@@ -127,11 +127,18 @@ def expect_rows(
     ndarray of shape (n_visible + n_hidden, n_found)
     """
     n_classes = hiding.n_visible + hiding.n_hidden
+    overlap = count_overlap(hiding.held, found, n_classes, n_found).T
+    out: NDArray[np.float64] = overlap * rows_per_held(hiding, labelled_share)[:, None]
+    return out
+
+
+def rows_per_held(hiding: Hiding, labelled_share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many rows of each class, of those not shown, one row that was held back stands for."""
+    n_classes = hiding.n_visible + hiding.n_hidden
     labelled = np.bincount(hiding.everyone[hiding.everyone >= 0], minlength=n_classes)
     held = np.bincount(hiding.held[hiding.held >= 0], minlength=n_classes)
     not_shown = np.maximum(labelled / labelled_share - (labelled - held), held)
-    overlap = count_overlap(hiding.held, found, n_classes, n_found).T
-    out: NDArray[np.float64] = overlap * (not_shown / np.maximum(held, 1))[:, None]
+    out: NDArray[np.float64] = not_shown / np.maximum(held, 1)
     return out
 
 

@@ -30,14 +30,18 @@ def _callers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _is_validated() -> bool:
-    """Tell whether scikit-learn is fitting or scoring a fold."""
-    return any(frame.f_globals.get("__name__") == _VALIDATION for frame in _callers())
+def _find_validation() -> FrameType | None:
+    """Return the frame in which scikit-learn fits and scores a fold, if there is one."""
+    return next((frame for frame in _callers() if _is_validation(frame)), None)
+
+
+def _is_validation(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == _VALIDATION
 
 
 def warn_if_cut(n_rows: int, n_pool: int) -> None:
     """Warn where a search has cut the pool: it is as long as the fold's rows, and no tuple kept it whole."""
-    if n_rows == n_pool and _is_validated():
+    if n_rows == n_pool and _find_validation() is not None:
         warnings.warn(
             f"X_unlabelled has {n_pool} rows, exactly as many as this fold has of X: scikit-learn cuts every "
             "fit parameter that is as long as X, so rows of the pool are missing here. Pass a tuple of one, "
@@ -70,9 +74,22 @@ def warn_if_passed_by(estimator: Any) -> bool:
     return False
 
 
-def warn_about_score(truth: NDArray[Any], has_label: NDArray[np.bool_], known: NDArray[Any]) -> None:
-    """Warn where a validation's folds cannot judge discovery, or take unlabelled rows from training."""
-    if not _is_validated():
+def warn_about_score(y: Any, truth: NDArray[Any], has_label: NDArray[np.bool_], known: NDArray[Any]) -> None:
+    """Warn where a validation's folds cannot judge discovery, or take unlabelled rows from training.
+
+    Parameters
+    ----------
+    y : array-like
+        What score was given, to tell the rows of a test fold from those of training.
+    truth : ndarray
+        Labels among them.
+    has_label : ndarray of bool
+        Which rows have one.
+    known : ndarray
+        Classes with labels in fit.
+    """
+    validation = [frame for frame in _callers() if _is_validation(frame)]
+    if not validation or any(frame.f_locals.get("y_train") is y for frame in validation):
         return
     n_lost = int((~has_label).sum())
     if n_lost:

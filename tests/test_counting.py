@@ -8,6 +8,7 @@ from pnp_gcd.counting import (
     CountingTrial,
     LabelMixture,
     _count_in_trial,
+    _walk,
     combine_counts,
     count_by_size,
     count_new_classes,
@@ -182,8 +183,8 @@ def test_groups_below_the_smallest_size_are_no_class():
     hiding = hide_classes(codes, 0)[0]
     owners = own_communities(hiding.visible, homes, hiding.n_visible, 10)
     trial = CountingTrial(hiding, homes, owners, find_merges(np.zeros((10, 10)), sizes, owners))
-    assert _count_in_trial(trial, np.full(6, 0.5), 3)[0] == pytest.approx(2.0)
-    assert _count_in_trial(trial, np.full(6, 0.5), 2)[0] == pytest.approx(4.0)
+    assert _count_in_trial(_walk(trial, 3), hiding, np.full(6, 0.5))[0] == pytest.approx(2.0)
+    assert _count_in_trial(_walk(trial, 2), hiding, np.full(6, 0.5))[0] == pytest.approx(4.0)
 
 
 def test_rows_without_a_community_are_left_out():

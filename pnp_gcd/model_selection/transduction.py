@@ -31,6 +31,7 @@ class _Training(NamedTuple):
     X: Any
     y: Any
     parameters: dict[str, Any]
+    key: str
 
 
 class _LastModel:
@@ -46,8 +47,9 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
     A class can only be discovered in rows that the estimator sees. Ordinary validation shows it the
     training rows alone, so hidden classes of the test rows cannot be found. ``predict`` and ``score``
     of this wrapper first fit a copy of the estimator to the training rows *and* the rows asked about,
-    these without labels. With :class:`ClassHoldoutSplit`, every search of scikit-learn then judges
-    settings by whether they find classes that nobody labelled.
+    these without labels. (For the rows of ``fit`` themselves ``estimator_`` answers.) With
+    :class:`ClassHoldoutSplit`, every search of scikit-learn then judges settings by whether they find
+    classes that nobody labelled.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
     >>> y[y > 3] = -1  # nobody has labelled the last two classes
     >>> search = GridSearchCV(
     ...     Transductive(PNPDiscoverer(max_iter=1, random_state=0), lazy=True),
-    ...     {"estimator__n_clusters": [4, None]},  # 4: only the known classes
+    ...     {"estimator__n_clusters": [2, None]},  # 2: no more than a fold has labels of
     ...     cv=ClassHoldoutSplit(2, random_state=0),
     ... ).fit(X, y)
     >>> search.best_params_
@@ -138,7 +140,7 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
             validate_data(self, X, skip_check_array=True, reset=True)
         if y is None:
             raise ValueError("Transductive requires y to be passed, but the target y is None.")
-        self._training = _Training(X, y, self._route(fit_params))
+        self._training = _Training(X, y, self._route(fit_params), joblib.hash(X))
         self._last = _LastModel()
         self._fitted: Any = None
         if not self.lazy:
@@ -228,17 +230,18 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         has_label, truth = drop_unlabelled(y, self.missing_label)
         predicted = self.predict(X)
         check_consistent_length(predicted, has_label)
-        warn_about_score(truth, has_label, self.known_classes_)
+        warn_about_score(y, truth, has_label, self.known_classes_)
         return named_accuracy(truth, predicted[has_label], self.known_classes_).all
 
     def _fit_with(self, X: Any) -> Any:
         """Return the estimator fitted to the training rows and to X without labels."""
         key = joblib.hash(X)
+        if key == self._training.key:  # rows of fit, which it has seen
+            return self.estimator_
         last = self._last.answer
         if last is not None and last[0] == key:
             return last[1]
-        known, y, parameters = self._training
-        stacked = pool(known, y, X, missing_label=self.missing_label)
-        model = clone(self.estimator).fit(*stacked, **parameters)
+        rows = pool(self._training.X, self._training.y, X, missing_label=self.missing_label)
+        model = clone(self.estimator).fit(*rows, **self._training.parameters)
         self._last.answer = (key, model)
         return model
