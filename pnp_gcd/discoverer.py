@@ -676,6 +676,23 @@ class PNPDiscoverer(
         self.resolution_, self.whitening_ = graph.resolution, found.calibration.geometry.whitening
         self._n_features_out = self.prototypes_.shape[1]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: arrays in place of the adapter, which skops can write too."""
+        state: dict[str, Any] = super().__getstate__()
+        if "encoder_" in state and self._image_mode is None:
+            from pnp_gcd.encoders import pack_adapter
+
+            state = {**state, "encoder_": pack_adapter(self.encoder_)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.get("encoder_")
+        if isinstance(packed, dict):
+            from pnp_gcd.encoders import unpack_adapter
+
+            state = {**state, "encoder_": unpack_adapter(packed)}
+        super().__setstate__(state)
+
     @_with_aliases
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, X_unlabelled: Any = None) -> NDArray[Any]:
         """Fit and return ``labels_``, the classes of the rows of X.
@@ -847,7 +864,7 @@ class PNPDiscoverer(
         """
         return self._features(X)
 
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on labelled rows: known classes under their own label, new ones matched.
 
         Rows whose y is a missing label are left out. Classes of y that were not known in
@@ -857,6 +874,8 @@ class PNPDiscoverer(
         ----------
         X : array-like of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,) or None, default=None
+            How much each row counts.
 
         Returns
         -------
@@ -869,7 +888,8 @@ class PNPDiscoverer(
         check_consistent_length(predicted, has_label)
         if len(self.unlabelled_labels_):
             warn_about_score(y, truth, has_label, self.known_classes_)
-        return named_accuracy(truth, predicted[has_label], self.known_classes_).all
+        weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
+        return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
 
 
 def _count_axes(X: Any) -> int:

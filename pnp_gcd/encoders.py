@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from pnp_gcd.geometry import Geometry
 
-__all__ = ["ImageEncoder", "ProjectionHead", "ResidualAdapter"]
+__all__ = ["ImageEncoder", "ProjectionHead", "ResidualAdapter", "pack_adapter", "unpack_adapter"]
 
 
 class ResidualAdapter(nn.Module):
@@ -42,6 +45,20 @@ class ResidualAdapter(nn.Module):
         # Unit rows have entries of about 1/sqrt(d); the layers want entries of about 1.
         change = self.contract(functional.gelu(self.expand(self.norm(rows * self.scale))))
         return functional.normalize(rows + change / self.scale, dim=1)
+
+
+def pack_adapter(adapter: nn.Module) -> dict[str, NDArray[np.float32]]:
+    """Return an adapter's weights as arrays, by their names."""
+    return {name: tensor.cpu().numpy().copy() for name, tensor in adapter.state_dict().items()}
+
+
+def unpack_adapter(weights: Mapping[str, NDArray[np.float32]]) -> ResidualAdapter:
+    """Return the adapter whose weights ``pack_adapter`` has returned."""
+    hidden_width, width = weights["expand.weight"].shape
+    with torch.random.fork_rng(devices=[]):  # layers draw weights, though others follow
+        adapter = ResidualAdapter(width, hidden_width)
+    adapter.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+    return adapter.eval()
 
 
 class ImageEncoder(nn.Module):

@@ -97,11 +97,12 @@ def _stack_rows(X_labelled: Any, X_unlabelled: Any) -> Any:
 
 
 def _as_array(X: Any) -> NDArray[Any]:
-    """Return rows as an array; pictures stay pictures, one a row."""
-    if isinstance(X, list | tuple) and len(X) and is_picture(X[0]):
-        pictures = np.empty(len(X), dtype=object)
-        pictures[:] = X
-        return pictures
+    """Return rows as an array; pictures and texts stay what they are, one a row."""
+    # An array of fixed-width strings would give every text the room of the longest.
+    if isinstance(X, list | tuple) and len(X) and (is_picture(X[0]) or isinstance(X[0], str)):
+        items = np.empty(len(X), dtype=object)
+        items[:] = X
+        return items
     return np.asarray(X)
 
 
@@ -138,7 +139,7 @@ def _stack_frames(first: Any, second: Any, library: Any) -> Any:
 def _stack_arrays(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """Concatenate two arrays whose rows have one shape."""
     for name, array in (("X_labelled", first), ("X_unlabelled", second)):
-        if array.ndim == 0 or (array.ndim == 1 and array.dtype.kind not in "OU"):
+        if array.ndim == 0 or (array.ndim == 1 and array.dtype.kind not in "OUT"):
             raise ValueError(
                 f"{name} of shape {array.shape} must have one row per sample, as (n_rows, n_features) or "
                 "(n_rows, n_views, n_features). Reshape a single feature with reshape(-1, 1)."

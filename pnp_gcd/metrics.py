@@ -97,7 +97,13 @@ def split_cluster_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known_classes: 
     return _split(_match_rows(rows) == rows.true_codes, is_known[rows.true_codes])
 
 
-def named_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known_classes: ArrayLike) -> SplitAccuracy:
+def named_accuracy(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    known_classes: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> SplitAccuracy:
     """Score predictions whose known classes must come back under their own label.
 
     A row of a known class is correct only under that very label. A row of a novel class is correct only if
@@ -112,6 +118,8 @@ def named_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known_classes: ArrayLik
         Predicted classes: known labels as they are, any other label for a discovered class; -1 is noise.
     known_classes : array-like of shape (n_known,)
         The classes with labelled rows in training. Every other class of ``y_true`` is novel.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        How much each row counts in the mean; classes are paired by rows, not by weights.
 
     Returns
     -------
@@ -138,7 +146,7 @@ def named_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known_classes: ArrayLik
         len(rows.found_labels),
     )
     matched = _look_up(np.where(is_named, namesake, novel_match), rows.found_codes, -1)
-    return _split(matched == rows.true_codes, is_known_row)
+    return _split(matched == rows.true_codes, is_known_row, sample_weight)
 
 
 def prediction_bias(y_true: ArrayLike, y_pred: ArrayLike, known_classes: ArrayLike) -> PredictionBias:
@@ -354,9 +362,16 @@ def _match_rows(rows: _Rows) -> NDArray[np.int64]:
     return _look_up(match, rows.found_codes, -1)
 
 
-def _split(is_correct: NDArray[np.bool_], is_known: NDArray[np.bool_]) -> SplitAccuracy:
-    return SplitAccuracy(*(_mean(part) for part in (is_correct, is_correct[is_known], is_correct[~is_known])))
+def _split(
+    is_correct: NDArray[np.bool_], is_known: NDArray[np.bool_], sample_weight: ArrayLike | None = None
+) -> SplitAccuracy:
+    weights = np.ones(len(is_correct)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    return SplitAccuracy(
+        _mean(is_correct, weights),
+        _mean(is_correct[is_known], weights[is_known]),
+        _mean(is_correct[~is_known], weights[~is_known]),
+    )
 
 
-def _mean(values: NDArray[np.bool_]) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+def _mean(values: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
+    return float(np.average(values, weights=weights)) if weights.sum() else float("nan")

@@ -99,7 +99,7 @@ def test_a_part_of_each_visible_class_is_held_out_and_one_row_stays(visible, n_r
             assert (LABELS[test] == label).sum() == n_rows
 
 
-@pytest.mark.parametrize(("hidden", "n_hidden"), [(1, 1), (3, 3), (0.25, 1), (0.01, 1), (0.99, 3)])
+@pytest.mark.parametrize(("hidden", "n_hidden"), [(1, 1), (3, 3), (0.25, 1), (0.01, 1), (0.99, 2)])
 def test_hidden_is_a_number_or_a_part_and_leaves_a_class(hidden, n_hidden):
     for train, test in folds_of(ClassHoldoutSplit(3, hidden=hidden, random_state=0)):
         assert len(hidden_in(train, test)) == n_hidden
@@ -294,6 +294,16 @@ def test_a_wrapper_is_cloned_pickled_and_set_through_its_nesting():
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(fitted)).predict(X[1::2]), fitted.predict(X[1::2])
     )
+
+
+def test_a_fold_of_the_labels_1_and_minus_1_is_read_as_one_class():
+    world = make_world(90, 3, 2, seed=1)
+    X, y = world.stacked
+    keep = y != 0
+    model = Transductive(quick(n_neighbors=5), missing_label=-1, lazy=True).fit(X[keep], y[keep])
+    assert model.known_classes_.tolist() == [1]
+    assert model.estimator_.known_classes_.tolist() == [1]
+    assert model.score(X[y >= 0], y[y >= 0]) > 0.9
 
 
 def test_a_wrapper_needs_labels():

@@ -33,8 +33,8 @@ class ClassHoldoutSplit(BaseCrossValidator):
     n_splits : int, default=5
         Folds. Every class is hidden about equally often.
     hidden : int or float, default=0.5
-        Classes to hide in a fold: their number, or their part of the known classes. At least one
-        is hidden and at least one stays.
+        Classes to hide in a fold: their number, or their part of the known classes. Of a part at least
+        one class is hidden, and two stay where there are three.
     visible : float, default=0.5
         Part of the rows of each visible class that is held out too, so that a setting which takes
         known rows for new ones shows. One row at least stays for training.
@@ -97,10 +97,25 @@ class ClassHoldoutSplit(BaseCrossValidator):
         turns = -(-self.n_splits * n_hidden // len(classes)) + 1
         queue = np.concatenate([rng.permutation(len(classes)) for _ in range(turns)]).tolist()
         for _ in range(self.n_splits):
-            hidden = _take_different(queue, n_hidden)
+            hidden = self._keep_readable(_take_different(queue, n_hidden), classes, y)
             yield np.sort(
                 np.concatenate([np.flatnonzero(np.isin(codes, hidden)), *self._hold_out(codes, hidden, rng)])
             )
+
+    def _keep_readable(self, hidden: list[int], classes: NDArray[Any], y: Any) -> list[int]:
+        """Show one class more where only class 1 would be left: -1 and 1 alone are read as two classes."""
+        visible = np.delete(classes, hidden)
+        is_alone = len(visible) == 1 and classes.dtype.kind in "iuf" and visible[0] == 1
+        if not (is_alone and isinstance(self.missing_label, str) and self.missing_label == "auto"):
+            return hidden
+        if not (np.asarray(y, dtype=object) == -1).any():
+            return hidden
+        if len(hidden) == 1:
+            raise ValueError(
+                "With the other class hidden, -1 and 1 are left in y, which are read as two classes. Pass "
+                "missing_label=-1 to ClassHoldoutSplit and Transductive, or use other labels."
+            )
+        return hidden[:-1]
 
     def _hold_out(
         self, codes: NDArray[np.int64], hidden: list[int], rng: np.random.RandomState
@@ -140,7 +155,7 @@ class ClassHoldoutSplit(BaseCrossValidator):
                     f"Pass at most {n_known - 1}, or a part of them such as 0.5."
                 )
             return int(self.hidden)
-        return int(np.clip(round(self.hidden * n_known), 1, n_known - 1))
+        return int(np.clip(round(self.hidden * n_known), 1, max(1, n_known - 2)))
 
 
 def _take_different(queue: list[int], n_wanted: int) -> list[int]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from pnp_gcd._compat import CallbackSupportMixin, Tags, with_callbacks
 from pnp_gcd.inputs import pool
-from pnp_gcd.labels import drop_unlabelled, encode_labels
+from pnp_gcd.labels import choose_marker, concatenate_unchanged, drop_unlabelled, encode_labels
 from pnp_gcd.metrics import named_accuracy
 from pnp_gcd.workflows import warn_about_score
 
@@ -136,23 +136,37 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         -------
         self : Transductive
         """
-        if self._takes_tables():
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if self._takes_tables() and getattr(X, "ndim", 2) == 2:  # not texts, paths or images
             validate_data(self, X, skip_check_array=True, reset=True)
         if y is None:
             raise ValueError("Transductive requires y to be passed, but the target y is None.")
-        self._training = _Training(X, y, self._route(fit_params), joblib.hash(X))
+        if getattr(getattr(X, "dtype", None), "kind", None) == "c":
+            raise ValueError(
+                f"Complex data not supported: X has dtype {X.dtype}. Pass its two parts as columns."
+            )
         self._last = _LastModel()
         self._fitted: Any = None
+        self._training = _Training(X, self._mark(y), self._route(fit_params), joblib.hash(X))
+        check_consistent_length(X, self._training.y)
         if not self.lazy:
             self._fit_first()
-        encoded = encode_labels(y, self.missing_label)
-        check_consistent_length(X, encoded.codes)
-        if not len(encoded.classes):
+        return self
+
+    def _mark(self, y: ArrayLike) -> NDArray[Any]:
+        """Return y with a marker of unlabelled rows that no class could be taken for, and note the classes.
+
+        Of the labels −1, 0 and 1 a fold may hold −1 and 1 alone, which would be read as two classes.
+        """
+        codes, classes = encode_labels(y, self.missing_label)
+        if not len(classes):
             raise ValueError(
                 "y holds no label: all entries mark unlabelled rows. Label some rows of each known class."
             )
-        self.known_classes_ = encoded.classes
-        return self
+        self.known_classes_ = classes
+        marker = choose_marker(classes, "auto")
+        return concatenate_unchanged(classes, marker)[codes]  # code −1 picks the last entry: the marker
 
     def _fit_first(self) -> None:
         """Fit to the rows of fit alone, with the callbacks of the caller."""
@@ -172,7 +186,12 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         return dict(process_routing(self, "fit", **fit_params).estimator.fit) if fit_params else {}
 
     def _takes_tables(self) -> bool:
-        return bool(get_tags(self.estimator).input_tags.two_d_array)
+        """Tell whether rows have features; of a Pipeline its first step knows."""
+        first = self.estimator
+        while getattr(first, "steps", None):
+            first = first.steps[0][1]
+        known = first if hasattr(first, "__sklearn_tags__") else self.estimator
+        return bool(get_tags(known).input_tags.two_d_array)
 
     @property
     def estimator_(self) -> Any:
@@ -201,7 +220,7 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self, "known_classes_")
-        if self._takes_tables():
+        if hasattr(self, "n_features_in_"):
             if getattr(X, "ndim", 2) == 1:
                 raise ValueError(
                     f"X has shape {X.shape}, but rows are expected. Reshape your data: X.reshape(1, -1) if "
@@ -214,7 +233,7 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         """Fit, and return the class that the estimator gives each row of X."""
         return np.asarray(self.fit(X, y, **fit_params).estimator_.predict(X))
 
-    def score(self, X: Any, y: ArrayLike) -> float:
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of ``predict``: known classes under their own label, others matched.
 
         Parameters
@@ -222,6 +241,8 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         X : array-like of shape (n_rows, …)
         y : array-like of shape (n_rows,)
             The truth, which ``predict`` does not see. Rows marked as unlabelled are left out.
+        sample_weight : array-like of shape (n_rows,) or None, default=None
+            How much each row counts.
 
         Returns
         -------
@@ -231,7 +252,8 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         predicted = self.predict(X)
         check_consistent_length(predicted, has_label)
         warn_about_score(y, truth, has_label, self.known_classes_)
-        return named_accuracy(truth, predicted[has_label], self.known_classes_).all
+        weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
+        return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
 
     def _fit_with(self, X: Any) -> Any:
         """Return the estimator fitted to the training rows and to X without labels."""
@@ -241,7 +263,7 @@ class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         last = self._last.answer
         if last is not None and last[0] == key:
             return last[1]
-        rows = pool(self._training.X, self._training.y, X, missing_label=self.missing_label)
+        rows = pool(self._training.X, self._training.y, X)
         model = clone(self.estimator).fit(*rows, **self._training.parameters)
         self._last.answer = (key, model)
         return model
