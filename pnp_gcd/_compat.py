@@ -16,6 +16,7 @@ __all__ = [
     "CallbackSupportMixin",
     "Interval",
     "Options",
+    "ParameterHelpMixin",
     "StrOptions",
     "Tags",
     "get_routing_for_object",
@@ -52,6 +53,13 @@ except ImportError:  # before scikit-learn 1.9
 
     def _with_callbacks(method: _Method) -> _Method:
         return method
+
+
+class ParameterHelpMixin:
+    """Lets notebooks show each parameter's help, as scikit-learn does for estimators with a page to link."""
+
+    _doc_link_module = "pnp_gcd"
+    _doc_link_template = "#"  # this page: the pages of the docs have no address of their own yet
 
 
 def with_callbacks(method: _Method) -> _Method:

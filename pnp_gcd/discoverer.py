@@ -24,7 +24,14 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from pnp_gcd._compat import CallbackSupportMixin, Interval, StrOptions, Tags, with_callbacks
+from pnp_gcd._compat import (
+    CallbackSupportMixin,
+    Interval,
+    ParameterHelpMixin,
+    StrOptions,
+    Tags,
+    with_callbacks,
+)
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
@@ -72,6 +79,7 @@ def _with_aliases(method: _Method) -> _Method:
 
 class PNPDiscoverer(
     CallbackSupportMixin,
+    ParameterHelpMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClassifierMixin,

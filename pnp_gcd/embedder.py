@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pnp_gcd._compat import Interval, StrOptions, Tags
+from pnp_gcd._compat import Interval, ParameterHelpMixin, StrOptions, Tags
 from pnp_gcd.exceptions import BadImageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ImageEmbedder"]
 
 
-class ImageEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ImageEmbedder(ParameterHelpMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn images into feature vectors, for Pipelines.
 
     ``make_pipeline(ImageEmbedder(...), PNPDiscoverer())`` is an ordinary Pipeline on images. Nothing is

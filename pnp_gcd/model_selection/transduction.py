@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from pnp_gcd._compat import CallbackSupportMixin, Tags, with_callbacks
+from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd.inputs import pool
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, drop_unlabelled, encode_labels
 from pnp_gcd.metrics import named_accuracy
@@ -41,7 +41,9 @@ class _LastModel:
         self.answer: tuple[str, Any] | None = None
 
 
-class Transductive(CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Transductive(
+    CallbackSupportMixin, ParameterHelpMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     """Judge a discoverer on rows that it has seen, without their labels.
 
     A class can only be discovered in rows that the estimator sees. Ordinary validation shows it the
