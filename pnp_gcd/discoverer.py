@@ -7,54 +7,35 @@ faiss, no infomap: they are imported when a fit or a prediction first needs them
 from __future__ import annotations
 
 import functools
-import numbers
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length
 
-from pnp_gcd._compat import (
-    CallbackSupportMixin,
-    Interval,
-    ParameterHelpMixin,
-    StrOptions,
-    Tags,
-    with_callbacks,
-)
+from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd._progress import ProgressLine
+from pnp_gcd.fitted import FittedDiscoverer, count_axes
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
     EncodedLabels,
     choose_marker,
-    drop_unlabelled,
     encode_labels,
     join_classes,
     mark_rejected,
     name_novel_classes,
 )
-from pnp_gcd.workflows import warn_about_score, warn_if_cut, warn_if_passed_by
+from pnp_gcd.parameters import CONSTRAINTS, read_settings
+from pnp_gcd.workflows import warn_if_cut, warn_if_passed_by
 
 if TYPE_CHECKING:
-    from pnp_gcd.image_mode import ImageMode
     from pnp_gcd.rows import Rows
-    from pnp_gcd.settings import TrainingSettings
     from pnp_gcd.training import Discovery
 
 __all__ = ["PNPDiscoverer"]
-
-# Kept as they come: large offsets (timestamps, ids) survive only in double precision.
-_FLOATS = (np.float64, np.float32)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -77,15 +58,7 @@ def _with_aliases(method: _Method) -> _Method:
     return wrapper  # type: ignore[return-value]
 
 
-class PNPDiscoverer(
-    CallbackSupportMixin,
-    ParameterHelpMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClassifierMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     """Find the known and the new classes in unlabelled rows, and how many there are.
 
     Labelled rows come from some classes; unlabelled rows hold those classes and others nobody
@@ -274,53 +247,7 @@ class PNPDiscoverer(
     # The pool needs no set_fit_request to be routed.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"X_unlabelled": True}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "similarity_threshold": [Interval(numbers.Real, 0, 1, closed="both"), StrOptions({"auto"})],
-        "resolution": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "edge_weights": [StrOptions({"shared", "cosine"})],
-        "merge_threshold": [Interval(numbers.Real, 0, None, closed="both"), StrOptions({"auto"})],
-        "cluster_interval": [Interval(numbers.Integral, 1, None, closed="left")],
-        "cluster_on": [StrOptions({"all", "unlabelled"})],
-        "whitening": [StrOptions({"auto", "discriminant", "within", "soft-within", "soft-total"}), None],
-        "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
-        "distillation_weight": [Interval(numbers.Real, 0, None, closed="left")],
-        "entropy_weight": [Interval(numbers.Real, 0, None, closed="left")],
-        "known_weight": [Interval(numbers.Real, 0, None, closed="left")],
-        "supervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
-        "unsupervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
-        "temperature": [Interval(numbers.Real, 0, None, closed="neither")],
-        "teacher_temperature": ["array-like"],
-        "contrastive_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
-        "supervised_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
-        "teacher": [StrOptions({"ema", "epoch"}), None],
-        "teacher_momentum": ["array-like"],
-        "potential_prototypes": [StrOptions({"trainable", "frozen"}), None],
-        "prototypes_per_class": [Interval(numbers.Integral, 1, None, closed="left")],
-        "distill_on": [StrOptions({"all", "unlabelled"})],
-        "view_noise": [Interval(numbers.Real, 0, None, closed="left")],
-        "view_dropout": [Interval(numbers.Real, 0, 1, closed="left")],
-        "hidden_width": [Interval(numbers.Integral, 1, None, closed="left")],
-        "projection_width": ["array-like"],
-        "backbone": [str, None],
-        "backbone_weights": [str, os.PathLike, None],
-        "image_size": [Interval(numbers.Integral, 1, None, closed="left"), None],
-        "n_trainable_blocks": [Interval(numbers.Integral, 0, None, closed="left")],
-        "augmentation": [StrOptions({"standard", "strong"})],
-        "n_cached_views": [Interval(numbers.Integral, 0, None, closed="left")],
-        "cache_size": [Interval(numbers.Integral, 0, None, closed="left"), str],
-        "cache_dir": [str, os.PathLike, None],
-        "on_bad_image": [StrOptions({"error", "skip"})],
-        "device": [str],
-        "missing_label": "no_validation",
-        "on_interrupt": [StrOptions({"raise", "keep"})],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -460,7 +387,7 @@ class PNPDiscoverer(
         codes = encoded.with_unlabelled(len(rows))
         self._check_counts(codes, len(encoded.classes))
         found = self._discover(VectorRows(rows), codes, ProgressLine(self.verbose, self.max_iter))
-        self._image_mode: ImageMode | None = None
+        self._image_mode = None
         self._store(found, encoded, codes)
         return self
 
@@ -511,36 +438,11 @@ class PNPDiscoverer(
             return bool(epoch.call_on_fit_task_end(estimator=self))
 
         try:
-            found = discover(rows, codes, self._settings(), report=report)
+            found = discover(rows, codes, read_settings(self, self._seed()), report=report)
         finally:
             progress.close()
         context.call_on_fit_task_end(estimator=self)
         return found
-
-    def _read_rows(self, X: Any, name: str, *, is_first: bool = False) -> NDArray[np.floating]:
-        """Return X as finite float32 rows; the first X read sets the features, later ones must fit.
-
-        scikit-learn takes the second axis for the features; of precomputed views it is the third.
-        """
-        least = 2 if is_first else 1
-        if _count_axes(X) < 3:
-            rows = validate_data(self, X, dtype=list(_FLOATS), reset=is_first, ensure_min_samples=least)
-            return np.ascontiguousarray(rows)  # data frames come column by column, which rounds differently
-        rows = check_array(X, dtype=list(_FLOATS), allow_nd=True, ensure_min_samples=least)
-        if rows.ndim > 3 or rows.shape[1] < 2:
-            raise ValueError(
-                f"{name} has shape {rows.shape}. Pass (rows, features), or (rows, views, features) "
-                "with at least 2 views of each row."
-            )
-        if is_first:
-            self.n_features_in_ = rows.shape[2]
-            self.__dict__.pop("feature_names_in_", None)
-        elif rows.shape[2] != self.n_features_in_:
-            raise ValueError(
-                f"{name} has {rows.shape[2]} features in each view, but {type(self).__name__} is "
-                f"expecting {self.n_features_in_} features as input."
-            )
-        return rows
 
     def _encode(self, y: ArrayLike | None, n_rows: int) -> EncodedLabels:
         """Return codes of the rows of X, and the known classes."""
@@ -559,7 +461,7 @@ class PNPDiscoverer(
         X_unlabelled = unwrap_pool(given)
         if X_unlabelled is None:
             return None
-        if _count_axes(X_unlabelled) and len(X_unlabelled) == 0:
+        if count_axes(X_unlabelled) and len(X_unlabelled) == 0:
             raise ValueError("X_unlabelled has 0 rows. Pass at least one row, or None to fit without a pool.")
         try:
             pool = self._read_rows(X_unlabelled, "X_unlabelled")
@@ -604,48 +506,6 @@ class PNPDiscoverer(
                 f'got {n_clustered}. Lower n_neighbors or pass "auto".'
             )
 
-    def _settings(self) -> TrainingSettings:
-        from pnp_gcd.objectives import LossWeights
-        from pnp_gcd.settings import TrainingSettings
-
-        return TrainingSettings(
-            n_clusters=self.n_clusters,
-            n_neighbors=None if self.n_neighbors == "auto" else int(self.n_neighbors),
-            similarity_threshold=_number(self.similarity_threshold),
-            resolution=_number(self.resolution),
-            edge_weights=self.edge_weights,
-            merge_cut=_number(self.merge_threshold),
-            cluster_interval=int(self.cluster_interval),
-            cluster_on=self.cluster_on,
-            whitening=self.whitening,
-            n_components=self.n_components,
-            max_iter=self.max_iter,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weights=LossWeights(
-                distillation=self.distillation_weight,
-                entropy=self.distillation_weight * self.entropy_weight,
-                known=self.known_weight,
-                supervised=self.supervised_weight,
-                unsupervised=self.unsupervised_weight,
-            ),
-            temperature=self.temperature,
-            teacher_temperature=_pair(self.teacher_temperature, "teacher_temperature"),
-            contrastive_temperature=self.contrastive_temperature,
-            supervised_temperature=self.supervised_temperature,
-            teacher=self.teacher,
-            teacher_momentum=_pair(self.teacher_momentum, "teacher_momentum", is_rising=True),
-            potential_prototypes=self.potential_prototypes,
-            prototypes_per_class=self.prototypes_per_class,
-            distill_on=self.distill_on,
-            view_noise=self.view_noise,
-            view_dropout=self.view_dropout,
-            hidden_width=self.hidden_width,
-            projection_width=_pair(self.projection_width, "projection_width", kind=numbers.Integral),
-            seed=self._seed(),
-            on_interrupt=self.on_interrupt,
-        )
-
     def _seed(self) -> int:
         """Return one seed for the whole fit; None draws fresh entropy, not the global state's."""
         if self.random_state is None:
@@ -684,23 +544,6 @@ class PNPDiscoverer(
         self.resolution_, self.whitening_ = graph.resolution, found.calibration.geometry.whitening
         self._n_features_out = self.prototypes_.shape[1]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: arrays in place of the adapter, which skops can write too."""
-        state: dict[str, Any] = super().__getstate__()
-        if "encoder_" in state and self._image_mode is None:
-            from pnp_gcd.encoders import pack_adapter
-
-            state = {**state, "encoder_": pack_adapter(self.encoder_)}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        packed = state.get("encoder_")
-        if isinstance(packed, dict):
-            from pnp_gcd.encoders import unpack_adapter
-
-            state = {**state, "encoder_": unpack_adapter(packed)}
-        super().__setstate__(state)
-
     @_with_aliases
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, X_unlabelled: Any = None) -> NDArray[Any]:
         """Fit and return ``labels_``, the classes of the rows of X.
@@ -715,217 +558,3 @@ class PNPDiscoverer(
         ndarray of shape (n_rows,)
         """
         return self.fit(X, y, X_unlabelled).labels_
-
-    def _features(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return learnt features of new rows; NaN for images that were skipped."""
-        check_is_fitted(self)
-        if self._image_mode is not None:
-            return self._image_mode.encode(self.encoder_, X, self)
-        from pnp_gcd.encoding import encode_rows, map_in_blocks
-
-        rows = self._read_rows(X, "X")
-        return encode_rows(self.encoder_, map_in_blocks(self._geometry.apply, rows))
-
-    def _log_scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return log-scores (n, n_clusters_) of learnt features in the order known, then new."""
-        from pnp_gcd.encoding import map_in_blocks
-        from pnp_gcd.labelling import score_classes
-
-        return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
-
-    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""
-        scores = self._log_scores(self._features(X))
-        scores -= scores.max(axis=1, keepdims=True)
-        scores *= self._sharpness
-        return np.exp(scores, out=scores)
-
-    def _in_order(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Reorder columns from known-then-new to ``classes_``."""
-        ordered = np.empty_like(columns)
-        ordered[:, self._position] = columns
-        return ordered
-
-    def predict(self, X: ArrayLike, reject_below: float | None = None) -> NDArray[Any]:
-        """Return the class of each row: a known label as given, or the name of a new class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features)
-        reject_below : float or None, default=None
-            Rows whose :meth:`typicality` is below this get the missing label instead of a class:
-            ``missing_label`` if it was given, else −1, "-1" where classes are strings, or None.
-            0.01 turns away what is farther from every class than 99 in 100 rows of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        if reject_below is not None and (
-            isinstance(reject_below, bool)
-            or not isinstance(reject_below, numbers.Real)
-            or not 0.0 <= float(reject_below) <= 1.0
-        ):
-            raise ValueError(
-                f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."
-            )
-        features = self._features(X)
-        labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
-        is_rejected = np.isnan(features[:, 0])
-        if reject_below is not None:
-            is_rejected |= self._typicality(features) < float(reject_below)
-        elif not is_rejected.any():
-            return labels
-        return mark_rejected(labels, is_rejected, choose_marker(self.classes_, self.missing_label))
-
-    def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return how typical each row is of some class, known or new, from 0 to 1.
-
-        It is the part of the rows of the fit that are farther from their nearest class mean than
-        this row. Rows of the same kind are spread evenly over 0 to 1; rows unlike any class get 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        return self._typicality(self._features(X))
-
-    def _typicality(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the part of the rows of the fit that are farther from their class mean."""
-        from pnp_gcd.encoding import map_in_blocks
-        from pnp_gcd.labelling import measure_closeness
-
-        closeness = map_in_blocks(lambda block: measure_closeness(block, self._labelling), features)
-        part = np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
-        return np.where(np.isnan(closeness), np.nan, part)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return class probabilities, columns as in ``classes_``.
-
-        They are a softmax over prototypes and class means, made as sure as classes were right on
-        rows that calibration held back.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_clusters_)
-        """
-        scores = self._in_order(self._scores(X))
-        return scores / scores.sum(axis=1, keepdims=True)
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the logarithm of each class's score; with two classes, their difference.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_clusters_), or (n_rows,) for two classes
-        """
-        scores = self._in_order(self._log_scores(self._features(X)))
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def novelty_score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return how much each row looks like no known class, from 0 to 1.
-
-        It is the probability of all new classes together. Where no new class was found, or no
-        class was known, it is how far the nearest known prototype is: (1 − cosine) / 2, or 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self)
-        n_known = len(self.known_classes_)
-        if not n_known:
-            return np.ones(len(self._features(X)))
-        if n_known == self.n_clusters_:
-            nearest = (self._features(X) @ self.prototypes_.T).max(axis=1).astype(np.float64)
-            return (1.0 - nearest) / 2.0
-        scores = self._scores(X)
-        return scores[:, n_known:].sum(axis=1) / scores.sum(axis=1)
-
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the learnt unit-length features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or (n_rows, n_views, n_features), or images
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features_out)
-        """
-        return self._features(X)
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy on labelled rows: known classes under their own label, new ones matched.
-
-        Rows whose y is a missing label are left out. Classes of y that were not known in
-        ``fit`` are matched one to one with the new classes found (Hungarian).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,) or None, default=None
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        from pnp_gcd.metrics import named_accuracy
-
-        predicted = self.predict(X)
-        has_label, truth = drop_unlabelled(y, self.missing_label)
-        check_consistent_length(predicted, has_label)
-        if len(self.unlabelled_labels_):
-            warn_about_score(y, truth, has_label, self.known_classes_)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
-        return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
-
-
-def _count_axes(X: Any) -> int:
-    """Return the number of axes of an array, a data frame or nested lists; 2 for what does not say."""
-    if hasattr(X, "shape"):
-        return len(X.shape)
-    n_axes = 0
-    while isinstance(X, list | tuple):
-        n_axes += 1
-        X = X[0] if len(X) else None
-    return n_axes + len(getattr(X, "shape", ())) if n_axes else 2
-
-
-def _number(value: float | Literal["auto"]) -> float | None:
-    """Return a number, None for "auto"."""
-    return None if value == "auto" else float(value)
-
-
-def _pair(value: Any, name: str, *, kind: type = numbers.Real, is_rising: bool = False) -> tuple[Any, Any]:
-    """Return ``value`` as a pair of positive numbers; a rising one goes from 0 to 1 at most."""
-    try:
-        first, second = value
-        valid = isinstance(first, kind) and isinstance(second, kind)
-        valid = valid and (0 <= first <= second <= 1 if is_rising else min(first, second) > 0)
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        need = "rising numbers from 0 to 1" if is_rising else "positive numbers"
-        whole = "whole " if kind is numbers.Integral else ""
-        raise ValueError(f"{name}={value!r} must be a pair of {whole}{need}.")
-    return first, second

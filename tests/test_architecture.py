@@ -52,7 +52,7 @@ FLOORS = {
         "image_rows",
     },
     "floor 2": {"training", "image_mode"},
-    "roof": {"discoverer", "embedder", "cli"},
+    "roof": {"parameters", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
 ASIDE = {"datasets", "presets"}
