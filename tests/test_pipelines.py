@@ -25,7 +25,6 @@ from pnp_gcd.exceptions import WorkflowWarning
 from pnp_gcd.metrics import split_cluster_accuracy
 from pnp_gcd.model_selection import ClassHoldoutSplit, Transductive, discovery_scorer
 
-
 LIBRARIES = {"pandas": pd, "polars": pl}
 POLARS = pytest.param(
     "polars",
