@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import get_routing_for_object
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils._tags import Tags
@@ -20,6 +21,7 @@ __all__ = [
     "StrOptions",
     "Tags",
     "get_routing_for_object",
+    "safe_indexing",
     "with_callbacks",
 ]
 

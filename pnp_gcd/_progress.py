@@ -49,7 +49,7 @@ class ProgressLine:
                 f"calibrating: {self.n_tried} settings tried, neighbours={row['n_neighbors']}, "
                 f"score {row['score']:.3f}"
             )
-        else:
+        elif stage == "epoch":
             done = int(row["epoch"]) + 1
             self._write(
                 f"training [{_bar(done / self.n_epochs)}] epoch {done}/{self.n_epochs}, "

@@ -386,9 +386,10 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
             rows = np.concatenate([rows, pool])
         codes = encoded.with_unlabelled(len(rows))
         self._check_counts(codes, len(encoded.classes))
-        found = self._discover(VectorRows(rows), codes, ProgressLine(self.verbose, self.max_iter))
+        found, context = self._discover(VectorRows(rows), codes, ProgressLine(self.verbose, self.max_iter))
         self._image_mode = None
         self._store(found, encoded, codes)
+        context.call_on_fit_task_end(estimator=self)
         return self
 
     def _fit_images(self, X: Any, y: ArrayLike | None, X_unlabelled: Any) -> PNPDiscoverer:
@@ -416,33 +417,36 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
                     "one. Mend the images that the warning names, or drop their class from y."
                 )
             self._check_counts(codes[is_read], len(encoded.classes))
-            found = self._discover(rows.take(np.flatnonzero(is_read)), codes[is_read], progress)
+            found, context = self._discover(rows.take(np.flatnonzero(is_read)), codes[is_read], progress)
         self._image_mode = mode
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._store(found.spread_over(is_read), encoded, codes)
+        context.call_on_fit_task_end(estimator=self)
         return self
 
-    def _discover(self, rows: Rows, codes: NDArray[np.int64], progress: ProgressLine) -> Discovery:
+    def _discover(
+        self, rows: Rows, codes: NDArray[np.int64], progress: ProgressLine
+    ) -> tuple[Discovery, Any]:
+        """Return what was found, and the callbacks' context, which ends when that is stored."""
         from pnp_gcd.training import discover
 
         context = self._init_callback_context(max_subtasks=int(self.max_iter))
         context.call_on_fit_task_begin(estimator=self)
+        epochs: list[Any] = []
 
         def report(stage: str, row: dict[str, Any]) -> bool:
             """Show what was done; tell whether a callback asks to stop after this epoch."""
             progress.show(stage, row)
-            if stage != "epoch":
-                return False
-            epoch = context.subcontext(task_name="epoch").call_on_fit_task_begin(estimator=self)
-            return bool(epoch.call_on_fit_task_end(estimator=self))
+            if stage == "begin":
+                epochs.append(context.subcontext(task_name="epoch"))
+                epochs[-1].call_on_fit_task_begin(estimator=self)
+            return stage == "epoch" and bool(epochs[-1].call_on_fit_task_end(estimator=self))
 
         try:
-            found = discover(rows, codes, read_settings(self, self._seed()), report=report)
+            return discover(rows, codes, read_settings(self, self._seed()), report=report), context
         finally:
             progress.close()
-        context.call_on_fit_task_end(estimator=self)
-        return found
 
     def _encode(self, y: ArrayLike | None, n_rows: int) -> EncodedLabels:
         """Return codes of the rows of X, and the known classes."""

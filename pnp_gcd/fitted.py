@@ -274,8 +274,8 @@ class FittedDiscoverer(
         from pnp_gcd.metrics import named_accuracy
 
         predicted = self.predict(X)
-        has_label, truth = drop_unlabelled(y, self.missing_label)
-        check_consistent_length(predicted, has_label)
+        has_label, truth = drop_unlabelled(y, self.missing_label, known=self.known_classes_)
+        check_consistent_length(predicted, has_label, sample_weight)
         if len(self.unlabelled_labels_):
             warn_about_score(y, truth, has_label, self.known_classes_)
         weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]

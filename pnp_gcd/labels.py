@@ -86,8 +86,16 @@ def encode_labels(y: Any, missing_label: Any = "auto", *, name: str = "y") -> En
     return EncodedLabels(lookup[inverse], labels[order])
 
 
-def drop_unlabelled(y: Any, missing_label: Any = "auto") -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which rows have a label, and their labels; raises where none has."""
+def drop_unlabelled(
+    y: Any, missing_label: Any = "auto", *, known: NDArray[Any] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which rows have a label, and their labels; raises where none has.
+
+    With ``known`` classes, of which none is −1, a −1 is a marker even beside no other label than 1.
+    """
+    is_auto = isinstance(missing_label, str) and missing_label == "auto"
+    if is_auto and known is not None and known.dtype.kind in "iuf" and not (known == -1).any():
+        missing_label = -1
     codes, classes = encode_labels(y, missing_label)
     has_label = codes >= 0
     if not has_label.any():

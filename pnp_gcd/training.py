@@ -106,7 +106,8 @@ def discover(
         Known-class codes 0 … C−1, −1 for unlabelled rows.
     settings : TrainingSettings
     report : callable
-        Told ``("calibration", row)`` and ``("epoch", row)`` as they are made. True after an epoch ends
+        Told ``("calibration", row)`` and ``("epoch", row)`` as they are made, and ``("begin", …)`` before an
+        epoch. True after an epoch ends
         the training there.
     """
     copies = rows.find_copies()
@@ -122,6 +123,7 @@ def discover(
     history: list[dict[str, float]] = []
     try:
         for epoch in range(settings.max_iter):
+            report("begin", {"epoch": float(epoch)})
             history.append(trainer.run_epoch(epoch))
             if report("epoch", history[-1]):
                 break

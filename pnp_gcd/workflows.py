@@ -1,7 +1,8 @@
 """Tell when a scikit-learn tool is about to do something else than was meant.
 
-A fit sees arrays, not the tool that cut or passed by them; whoever called it does. So the callers are looked
-at, for a warning only: no result depends on them. Knows scikit-learn's tools by name: no torch, no rows.
+A fit sees arrays, not the tool that cut or passed by them; whoever called it does. So scikit-learn's own
+calls on the stack are looked at, for a warning only: no result depends on them, and no variable of anybody
+else is read. Knows scikit-learn's tools by name: no torch, no rows.
 """
 
 from __future__ import annotations
@@ -21,32 +22,29 @@ __all__ = ["warn_about_score", "warn_if_cut", "warn_if_passed_by"]
 
 # Where scikit-learn fits and scores a fold: searches, cross_validate, learning_curve and others.
 _VALIDATION = "sklearn.model_selection._validation"
+_PIPELINES = ("sklearn.pipeline", "imblearn.pipeline")
+# Reading a frame's variables can keep them alive until it ends: callers' own frames are left alone.
+_LOOKED_AT = ("sklearn.", "imblearn.", "pnp_gcd.")
 
 
-def _callers() -> Iterator[FrameType]:
+def _callers() -> Iterator[tuple[str, FrameType]]:
+    """Yield module and frame of each call of a library on the stack, the last one first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        yield frame
+        module = frame.f_globals.get("__name__") or ""
+        if module.startswith(_LOOKED_AT):
+            yield module, frame
         frame = frame.f_back
-
-
-def _find_validation() -> FrameType | None:
-    """Return the frame in which scikit-learn fits and scores a fold, if there is one."""
-    return next((frame for frame in _callers() if _is_validation(frame)), None)
-
-
-def _is_validation(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__") == _VALIDATION
 
 
 def warn_if_cut(n_rows: int, n_pool: int) -> None:
     """Warn where a search has cut the pool: it is as long as the fold's rows, and no tuple kept it whole."""
-    if n_rows == n_pool and _find_validation() is not None:
+    if n_rows == n_pool and any(module == _VALIDATION for module, _ in _callers()):
         warnings.warn(
-            f"X_unlabelled has {n_pool} rows, exactly as many as this fold has of X: scikit-learn cuts every "
-            "fit parameter that is as long as X, so rows of the pool are missing here. Pass a tuple of one, "
-            "X_unlabelled=(X_unlabelled,), or stack the rows: search.fit(*pool(X_labelled, y_labelled, "
-            "X_unlabelled)).",
+            f"X_unlabelled has {n_pool} rows, exactly as many as this fold has of X. scikit-learn cuts every "
+            "fit parameter that is as long as X, so rows of the pool are probably missing here. Pass a tuple "
+            "of one, X_unlabelled=(X_unlabelled,), or stack the rows: search.fit(*pool(X_labelled, "
+            "y_labelled, X_unlabelled)).",
             WorkflowWarning,
             stacklevel=3,
         )
@@ -54,27 +52,39 @@ def warn_if_cut(n_rows: int, n_pool: int) -> None:
 
 def warn_if_passed_by(estimator: Any) -> bool:
     """Warn, and return True, where a Pipeline hands its last step a pool that earlier steps never saw."""
-    for frame in _callers():
-        pipeline = frame.f_locals.get("self")
-        steps = getattr(pipeline, "steps", None)
-        if not steps or not isinstance(steps, list) or steps[-1][1] is not estimator:
+    inside = [estimator]  # what is being fitted, from the estimator outwards
+    for module, frame in _callers():
+        outer = frame.f_locals.get("self")
+        if outer is None or any(outer is one for one in inside):
             continue
-        earlier = [name for name, step in steps[:-1] if step is not None and step != "passthrough"]
-        if not earlier or "X_unlabelled" in (getattr(pipeline, "transform_input", None) or ()):
-            return False
-        warnings.warn(
-            f"X_unlabelled passes by {', '.join(map(repr, earlier))} of the Pipeline: X was transformed, the "
-            "pool was not. Stack the rows: pipe.fit(*pool(X_labelled, y_labelled, X_unlabelled)). Or, with "
-            "metadata routing, write "
-            'Pipeline(..., transform_input=["X_unlabelled"]).',
-            WorkflowWarning,
-            stacklevel=3,
-        )
-        return True
+        steps = outer.steps if module in _PIPELINES and hasattr(outer, "steps") else None
+        if steps is not None and any(steps[-1][1] is one for one in inside):
+            earlier = [name for name, step in steps[:-1] if step is not None and step != "passthrough"]
+            if earlier and "X_unlabelled" not in (getattr(outer, "transform_input", None) or ()):
+                _warn_passed_by(earlier)
+                return True
+        inside.append(outer)
     return False
 
 
-def warn_about_score(y: Any, truth: NDArray[Any], has_label: NDArray[np.bool_], known: NDArray[Any]) -> None:
+def _warn_passed_by(earlier: list[str]) -> None:
+    warnings.warn(
+        f"X_unlabelled passes by {', '.join(map(repr, earlier))} of the Pipeline: X was transformed there, "
+        "the pool was not. Stack the rows: pipe.fit(*pool(X_labelled, y_labelled, X_unlabelled)). Or, with "
+        'metadata routing, write Pipeline(..., transform_input=["X_unlabelled"]).',
+        WorkflowWarning,
+        stacklevel=4,
+    )
+
+
+def warn_about_score(
+    y: Any,
+    truth: NDArray[Any],
+    has_label: NDArray[np.bool_],
+    known: NDArray[Any],
+    *,
+    has_seen_rows: bool = False,
+) -> None:
     """Warn where a validation's folds cannot judge discovery, or take unlabelled rows from training.
 
     Parameters
@@ -87,24 +97,32 @@ def warn_about_score(y: Any, truth: NDArray[Any], has_label: NDArray[np.bool_], 
         Which rows have one.
     known : ndarray
         Classes with labels in fit.
+    has_seen_rows : bool
+        Whether the estimator was fitted to these rows too, without labels.
     """
-    validation = [frame for frame in _callers() if _is_validation(frame)]
+    validation = [frame for module, frame in _callers() if module == _VALIDATION]
     if not validation or any(frame.f_locals.get("y_train") is y for frame in validation):
         return
+    is_known = np.isin(truth, known)
     n_lost = int((~has_label).sum())
-    if n_lost:
-        warnings.warn(
+    if n_lost and not has_seen_rows:
+        message = (
             f"{n_lost} unlabelled rows are in a test fold: training went without them, and they cannot be "
             "scored. Pass cv=KeepUnlabelled(5), or cv=ClassHoldoutSplit(5) with Transductive(estimator), all "
-            "from pnp_gcd.model_selection.",
-            WorkflowWarning,
-            stacklevel=3,
+            "from pnp_gcd.model_selection."
         )
-    if len(known) and np.isin(truth, known).all():
-        warnings.warn(
+        warnings.warn(message, WorkflowWarning, stacklevel=3)
+    if len(known) and is_known.all():
+        message = (
             "All scored rows belong to known classes: the score says how well these are recognised, and a "
             "setting that finds no new class can win. To judge discovery, wrap the estimator in Transductive "
-            "and pass cv=ClassHoldoutSplit(), both from pnp_gcd.model_selection.",
-            WorkflowWarning,
-            stacklevel=3,
+            "and pass cv=ClassHoldoutSplit(), both from pnp_gcd.model_selection."
         )
+        warnings.warn(message, WorkflowWarning, stacklevel=3)
+    elif not is_known.all() and not has_seen_rows:
+        message = (
+            "Scored rows belong to classes that had no label in training, and the estimator has not seen "
+            "these rows: a class can be discovered only in rows that are seen. Wrap the estimator in "
+            "pnp_gcd.model_selection.Transductive."
+        )
+        warnings.warn(message, WorkflowWarning, stacklevel=3)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import time
 
 import pytest
 from conftest import make_world
@@ -71,13 +72,45 @@ def test_callbacks_change_nothing_that_is_learnt(world):
     assert (plain.fit(*world.stacked).labels_ == watched.fit(*world.stacked).labels_).all()
 
 
+class Failing(Recorder):
+    def on_fit_task_begin(self, estimator, context):
+        super().on_fit_task_begin(estimator, context)
+        if context.task_name == "epoch":
+            raise RuntimeError("no")
+
+
 @needs_callbacks
 def test_a_callback_is_taken_down_where_a_fit_fails(world):
-    recorder = Recorder()
-    X, y = world.stacked
-    with pytest.raises(ValueError, match="n_neighbors=5000"):
-        quick(n_neighbors=5000).set_callbacks(recorder).fit(X, y)
-    assert recorder.events in ([], ["setup", "begin fit", "teardown"])
+    recorder = Failing()
+    with pytest.raises(RuntimeError, match="no"):
+        quick().set_callbacks(recorder).fit(*world.stacked)
+    assert recorder.events == ["setup", "begin fit", "begin epoch", "teardown"]
+
+
+class Clock(Recorder):
+    """Notes how long epochs took, and whether the estimator was ready when its fit ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.began, self.seconds, self.was_ready = 0.0, [], None
+
+    def on_fit_task_begin(self, estimator, context):
+        self.began = time.perf_counter()
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "epoch":
+            self.seconds.append(time.perf_counter() - self.began)
+        else:
+            self.was_ready = hasattr(estimator, "classes_")
+
+
+@needs_callbacks
+def test_an_epoch_begins_before_it_is_done_and_a_fit_ends_when_it_is_stored(world):
+    clock = Clock()
+    model = quick().set_callbacks(clock).fit(*world.stacked)
+    for seconds, row in zip(clock.seconds, model.history_, strict=True):
+        assert seconds >= row["seconds"]
+    assert clock.was_ready
 
 
 @needs_callbacks

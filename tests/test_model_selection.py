@@ -1,18 +1,23 @@
 """Folds that hide classes, the wrapper that sees test rows, the scorer, warnings about silent mistakes."""
 
+import gc
 import pickle
 import re
 import warnings
+import weakref
 from contextlib import contextmanager
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from conftest import make_world
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
@@ -22,7 +27,6 @@ from sklearn.model_selection import (
     LeaveOneOut,
     RandomizedSearchCV,
     StratifiedKFold,
-    cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
@@ -32,6 +36,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pnp_gcd import PNPDiscoverer, pool
@@ -124,6 +129,7 @@ def test_an_integer_seed_gives_the_same_folds_at_every_call():
     [
         ({"n_splits": 0}, "n_splits=0"),
         ({"n_splits": 2.5}, "n_splits=2.5"),
+        ({"n_splits": True}, "n_splits=True"),
         ({"hidden": 0}, "hidden=0 must"),
         ({"hidden": 1.0}, "hidden=1.0 must"),
         ({"hidden": True}, "hidden=True must"),
@@ -141,6 +147,18 @@ def test_hiding_needs_labels_of_two_classes():
         next(ClassHoldoutSplit(2).split(np.zeros((4, 2))))
     with pytest.raises(ValueError, match="1 known class, but hiding one needs 2"):
         folds_of(ClassHoldoutSplit(2), np.array([0, 0, -1]))
+
+
+@pytest.mark.parametrize("marker", [pd.NA, None, np.nan])
+def test_missing_entries_are_markers_where_class_1_stays_alone(marker):
+    y = pd.Series([0, 0, 0, 0, 1, 1, 1, 1, marker, marker], dtype=object)
+    folds = list(ClassHoldoutSplit(2, random_state=0).split(np.zeros((10, 2)), y))
+    assert {8, 9} <= set(folds[0][0])
+
+
+def test_groups_are_told_to_be_ignored():
+    with pytest.warns(UserWarning, match="groups is ignored"):
+        list(ClassHoldoutSplit(2).split(np.zeros(len(LABELS)), LABELS, LABELS))
 
 
 def test_the_marker_may_be_any_value():
@@ -187,6 +205,25 @@ def test_groups_are_routed_to_the_inner_splitter():
     assert np.isfinite(scores).all()
 
 
+def test_a_generator_of_folds_serves_a_whole_search():
+    X, y = stacked()
+    n_labelled = int((y >= 0).sum())
+    folds = ((np.arange(n_labelled)[i::2], np.arange(n_labelled)[1 - i :: 2]) for i in range(2))
+    with pytest.warns(WorkflowWarning, match="known"):
+        search = GridSearchCV(quick(), {"n_neighbors": [5, 10]}, cv=KeepUnlabelled(folds)).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_the_inner_splitter_sees_the_labelled_rows():
+    class Watching(KFold):
+        def split(self, X, y=None, groups=None):
+            np.testing.assert_array_equal(X, rows[LABELS != "-1"])
+            return super().split(X, y, groups)
+
+    rows = np.random.default_rng(0).normal(size=(len(LABELS), 3))
+    assert len(list(KeepUnlabelled(Watching(2)).split(rows, LABELS))) == 2
+
+
 def test_the_number_of_folds_counts_labelled_rows_only():
     assert KeepUnlabelled(LeaveOneOut()).get_n_splits(np.zeros(len(LABELS)), LABELS) == 16
 
@@ -224,13 +261,20 @@ def test_a_class_without_labels_is_found_among_the_rows_asked_about():
     assert len(np.unique(found[np.isin(y[test], hidden)])) == len(hidden)
 
 
-def test_the_truth_of_test_rows_is_not_seen():
+def test_the_truth_of_test_rows_is_not_seen(monkeypatch):
     X, y = stacked()
     train, test = next(ClassHoldoutSplit(2, random_state=0).split(X, y))
-    model = Transductive(quick()).fit(X[train], y[train])
-    before = model.predict(X[test])
-    model.score(X[test], np.roll(y[test], 3))
-    np.testing.assert_array_equal(model.predict(X[test]), before)
+    seen = []
+    fit = PNPDiscoverer.fit
+
+    def watched(self, X, y):
+        seen.append(y)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(PNPDiscoverer, "fit", watched)
+    Transductive(quick(), lazy=True).fit(X[train], y[train]).score(X[test], y[test])
+    assert len(seen) == 1
+    np.testing.assert_array_equal(seen[0], np.concatenate([y[train], np.full(len(test), -1)]))
 
 
 def test_lazy_and_eager_say_the_same_and_lazy_fits_once_a_fold(monkeypatch):
@@ -258,6 +302,7 @@ def test_a_lazy_wrapper_fits_its_estimator_when_it_is_asked_for():
     model = Transductive(quick(), lazy=True).fit(X, y)
     np.testing.assert_array_equal(model.estimator_.predict(X), quick().fit(X, y).predict(X))
     assert model.estimator_ is model.estimator_
+    assert len(model.classes_) > len(model.known_classes_)
     np.testing.assert_array_equal(model.classes_, model.estimator_.classes_)
 
 
@@ -304,6 +349,122 @@ def test_a_fold_of_the_labels_1_and_minus_1_is_read_as_one_class():
     assert model.known_classes_.tolist() == [1]
     assert model.estimator_.known_classes_.tolist() == [1]
     assert model.score(X[y >= 0], y[y >= 0]) > 0.9
+
+
+@pytest.mark.parametrize("inner", ["?", "auto"])
+def test_a_marker_of_ones_own_reaches_the_estimator(inner):
+    X, y = stacked()
+    y = np.array(["fox", "elk", "cat", "ant", "?"])[y]
+    model = Transductive(quick(missing_label=inner), missing_label="?").fit(X, y)
+    assert model.known_classes_.tolist() == model.estimator_.known_classes_.tolist() == sorted(set(y) - {"?"})
+    folds = ClassHoldoutSplit(2, missing_label="?", random_state=0)
+    assert cross_val_score(model, X, y, cv=folds).min() > 0.95
+
+
+def test_the_estimators_own_marker_is_the_wrappers():
+    X, y = stacked()
+    y = np.where(y < 0, 99, y)
+    model = Transductive(quick(missing_label=99)).fit(X, y)
+    assert model.estimator_.known_classes_.tolist() == model.known_classes_.tolist() == [0, 1, 2, 3]
+    assert model.score(X[y < 99], y[y < 99]) > 0.95
+
+
+def test_markers_that_read_y_differently_are_refused():
+    X, y = stacked()
+    y = np.where(y < 0, None, y - 1)  # a class is called −1
+    with pytest.raises(ValueError, match="missing_label=None of Transductive and missing_label='auto'"):
+        Transductive(quick(), missing_label=None).fit(X, y)
+    model = Transductive(quick(missing_label=None), missing_label=None).fit(X, y)
+    assert model.known_classes_.tolist() == model.estimator_.known_classes_.tolist() == [-1, 0, 1, 2]
+
+
+def test_an_estimator_that_knows_integers_only_is_not_given_strings():
+    X, y = stacked()
+    with pytest.raises(ValueError, match="LabelSpreading takes integers only"):
+        Transductive(LabelSpreading()).fit(X, np.array([*"abcd", "-1"])[y])
+
+
+def test_showing_a_lazy_wrapper_fits_nothing(monkeypatch):
+    X, y = stacked()
+    search = GridSearchCV(
+        Transductive(quick(), lazy=True), {"estimator__n_neighbors": [5]}, cv=ClassHoldoutSplit(2)
+    ).fit(X, y)
+    monkeypatch.setattr(PNPDiscoverer, "fit", lambda self, X, y: pytest.fail("a picture is no reason to fit"))
+    assert "Transductive" in search._repr_html_()
+    assert "Transductive" in search.best_estimator_._repr_html_()
+    assert search.classes_.tolist() == [0, 1, 2, 3]
+
+
+def test_scorers_by_name_see_predictions_for_rows_that_were_seen():
+    X, y = stacked()
+    model = Transductive(quick(), lazy=True)
+    scores = cross_val_score(
+        model, X, y, cv=ClassHoldoutSplit(2, random_state=0), scoring="adjusted_rand_score"
+    )
+    assert scores.min() > 0.9
+
+
+def test_parameters_changed_after_fit_wait_for_the_next():
+    X, y = stacked()
+    inner = quick()
+    model = Transductive(inner, lazy=True).fit(X[::2], y[::2])
+    before = model.predict(X[1::2])
+    inner.set_params(n_clusters=4)
+    model._last.answer = None
+    np.testing.assert_array_equal(model.predict(X[1::2]), before)
+
+
+def test_a_fit_that_failed_is_no_fit():
+    X, y = stacked()
+    model = Transductive(quick(n_neighbors=5000))
+    with pytest.raises(ValueError, match="n_neighbors=5000"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        Transductive(quick(), lazy=True).fit(X[:10], y)
+
+
+def test_a_lazy_fit_refuses_mistyped_values():
+    X, y = stacked()
+    with pytest.raises(InvalidParameterError, match="n_clusters"):
+        Transductive(quick(n_clusters="many"), lazy=True).fit(X, y)
+
+
+def test_rows_of_fit_are_known_again_in_another_memory_order():
+    X, y = stacked()
+    model = Transductive(quick()).fit(X, y)
+    assert model._fit_with(np.asfortranarray(X)) is model.estimator_
+
+
+def test_rows_that_cannot_be_stacked_are_told_in_the_callers_words():
+    X, y = stacked()
+    with pytest.raises(TypeError, match="X cannot be put beside the rows of fit"):
+        Transductive(quick(), lazy=True).fit(pd.DataFrame(X), y).predict(X)
+    with pytest.raises(TypeError, match="Sparse X"):
+        Transductive(quick()).fit(sparse.csr_array(X), y)
+
+
+def test_routing_at_fit_holds_for_later_fits():
+    world = make_world(240, 6, 4, seed=1)
+    X, y = world.labelled
+    pipe = Pipeline([("scale", StandardScaler()), ("pnp", quick())], transform_input=["X_unlabelled"])
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Transductive(pipe, lazy=True).fit(X, y, X_unlabelled=world.rest)
+    assert len(model._fit_with(X[:5])[-1].unlabelled_labels_) == len(world.rest) + 5
+
+
+def test_weights_count_rows_in_the_score():
+    X, y = stacked()
+    is_known = y >= 0
+    X, y = X[is_known], y[is_known]
+    model = quick().fit(X, y)
+    wrong = np.where(np.arange(len(y)) < 10, (y + 1) % 4, y)
+    weights = np.where(np.arange(len(y)) < 10, 0.0, 1.0)
+    assert model.score(X, wrong) == pytest.approx(1 - 10 / len(y))
+    assert model.score(X, wrong, sample_weight=weights) == 1.0
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, wrong, sample_weight=weights[:3])
 
 
 def test_a_wrapper_needs_labels():
@@ -446,7 +607,13 @@ def test_learning_curve_permutation_test_and_validation_curve_run():
     assert curve.shape == (2, 2)
 
 
-def test_jobs_share_the_cores_and_give_the_answer_of_one(monkeypatch):
+def count_threads():
+    import torch
+
+    return torch.get_num_threads()
+
+
+def test_workers_share_the_cores_and_give_the_answer_of_one(monkeypatch):
     X, y = stacked()
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
@@ -460,7 +627,11 @@ def test_jobs_share_the_cores_and_give_the_answer_of_one(monkeypatch):
         alone = clone(search).fit(X, y).cv_results_["mean_test_score"]
     finally:
         torch.set_num_threads(threads)
-    together = clone(search).set_params(n_jobs=2).fit(X, y).cv_results_["mean_test_score"]
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # joblib then shares the cores out
+    n_jobs = max(2, joblib.cpu_count())
+    in_workers = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(count_threads)() for _ in range(n_jobs))
+    assert set(in_workers) == {1}
+    together = clone(search).set_params(n_jobs=n_jobs).fit(X, y).cv_results_["mean_test_score"]
     np.testing.assert_array_equal(alone, together)
 
 
@@ -551,6 +722,85 @@ def test_unlabelled_rows_in_a_test_fold_are_told():
         cross_val_score(quick(), X, y, cv=StratifiedKFold(2))
 
 
+def test_a_cut_pool_is_told_by_a_lazy_wrapper_too():
+    world = make_world(240, 6, 4, seed=1)
+    X, y = world.labelled
+    model = Transductive(quick(), lazy=True)
+    with told(r"X_unlabelled=\(X_unlabelled,\)"):
+        cross_val_score(
+            model,
+            X,
+            y,
+            cv=ClassHoldoutSplit(2, random_state=0),
+            params={"X_unlabelled": world.rest[: len(X)]},
+        )
+
+
+@pytest.mark.parametrize("scoring", [None, discovery_scorer])
+def test_hidden_classes_without_the_wrapper_are_told(scoring):
+    X, y = stacked()
+    with told("Wrap the estimator in pnp_gcd.model_selection.Transductive"):
+        cross_validate(quick(), X, y, cv=ClassHoldoutSplit(2, random_state=0), scoring=scoring)
+
+
+def test_the_scorer_tells_of_folds_that_hide_nothing():
+    X, y = stacked()
+    with told("All scored rows belong to known classes"):
+        cross_validate(quick(), X, y, cv=KeepUnlabelled(2), scoring=discovery_scorer)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: Pipeline([("pnp", model)]),
+        lambda model: Transductive(model),
+        lambda model: GridSearchCV(model, {"n_neighbors": [5]}, cv=KFold(2), refit=True),
+    ],
+    ids=["Pipeline", "Transductive", "GridSearchCV"],
+)
+def test_a_pool_that_passes_by_is_told_through_another_tool(wrap):
+    X, y, rest = split_world()
+    inner = wrap(quick())
+    name = "inner__pnp__X_unlabelled" if isinstance(inner, Pipeline) else "inner__X_unlabelled"
+    with told("passes by 'norm'"):
+        Pipeline([("norm", Normalizer()), ("inner", inner)]).fit(X, y, **{name: (rest,)})
+
+
+@pytest.mark.parametrize("steps", [[100, 200], np.arange(5), [("load", 1), ("model", None)]])
+def test_callers_with_steps_of_their_own_are_let_be(steps):
+    X, y, rest = split_world()
+
+    class Trainer:
+        def go(self):
+            self.model, self.steps = quick(), steps
+            if isinstance(steps, list) and isinstance(steps[0], tuple):
+                self.steps = [("load", 1), ("model", self.model)]
+            return self.model.fit(X, y, rest)
+
+    assert Trainer().go().n_clusters_ == 4
+
+
+def test_looking_at_callers_keeps_none_of_their_variables_alive():
+    X, y, rest = split_world()
+
+    class Big:
+        pass
+
+    big = Big()
+    seen = weakref.ref(big)
+    quick().fit(X, y, rest)
+    del big
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_fold_of_minus_1_and_1_is_scored_by_what_the_model_knows():
+    X, y = stacked()
+    model = quick().fit(X, y)
+    rows = np.flatnonzero((y == 1) | (y == -1))
+    assert model.score(X[rows], y[rows]) == model.score(X[rows], np.where(y[rows] < 0, None, 1))
+
+
 def test_scores_on_training_rows_are_not_taken_for_test_folds():
     X, y = stacked()
     with warnings.catch_warnings():
@@ -578,13 +828,6 @@ def test_the_right_search_tells_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cross_validate(Transductive(quick(), lazy=True), X, y, cv=ClassHoldoutSplit(2, random_state=0))
-
-
-def test_predictions_across_folds_keep_the_marker():
-    X, y = stacked()
-    found = cross_val_predict(quick(), X, y, cv=3)
-    assert found.shape == y.shape
-    assert -1 not in found
 
 
 def test_metadata_asked_for_by_no_one_is_refused_with_routing():

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pnp_gcd.labels import drop_unlabelled
 from pnp_gcd.metrics import named_accuracy, split_cluster_accuracy
+from pnp_gcd.model_selection.transduction import Transductive, last_step
+from pnp_gcd.workflows import warn_about_score
 
 __all__ = ["DiscoveryScorer", "discovery_scorer", "find_known_classes"]
 
@@ -71,13 +73,15 @@ class DiscoveryScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> Any:
         """Return the metric, or a dict of all, on rows X with truth y."""
-        predicted = np.asarray(estimator.predict(X))
-        has_label, truth = drop_unlabelled(y, self.missing_label)
+        predicted, known = np.asarray(estimator.predict(X)), find_known_classes(estimator)
+        has_label, truth = drop_unlabelled(y, self.missing_label, known=known)
         if len(has_label) != len(predicted):
             raise ValueError(
                 f"y has {len(has_label)} labels for {len(predicted)} rows of X. Pass one per row."
             )
-        predicted, known = predicted[has_label], find_known_classes(estimator)
+        has_seen_rows = isinstance(last_step(estimator), Transductive)
+        warn_about_score(y, truth, has_label, known, has_seen_rows=has_seen_rows)
+        predicted = predicted[has_label]
         accuracy = split_cluster_accuracy(truth, predicted, known)
         scores = {
             **accuracy._asdict(),
@@ -92,13 +96,11 @@ discovery_scorer = DiscoveryScorer()
 
 def find_known_classes(estimator: Any) -> NDArray[Any]:
     """Return the classes that had labels in the estimator's fit, inside pipelines and searches too."""
-    seen = estimator
+    seen = last_step(estimator)
     while seen is not None:
         if hasattr(seen, "known_classes_"):
             return np.asarray(seen.known_classes_)
-        steps = getattr(seen, "steps", None)
-        inner = steps[-1][1] if steps else None
-        seen = inner or getattr(seen, "best_estimator_", None) or getattr(seen, "estimator_", None)
+        seen = last_step(getattr(seen, "best_estimator_", None) or getattr(seen, "estimator_", None))
     if hasattr(estimator, "classes_"):
         return np.asarray(estimator.classes_)
     raise TypeError(

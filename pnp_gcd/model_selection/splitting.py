@@ -6,6 +6,7 @@ Knows labels: no rows, no estimator.
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state, indexable
 
-from pnp_gcd._compat import get_routing_for_object
+from pnp_gcd._compat import get_routing_for_object, safe_indexing
 from pnp_gcd.labels import EncodedLabels, encode_labels
 
 __all__ = ["ClassHoldoutSplit", "KeepUnlabelled"]
@@ -90,6 +91,10 @@ class ClassHoldoutSplit(BaseCrossValidator):
             raise ValueError(
                 "y=None has no classes to hide. Pass the labels, with unlabelled rows marked: pool() does so."
             )
+        if groups is not None:
+            warnings.warn(
+                "groups is ignored by ClassHoldoutSplit: it hides classes.", UserWarning, stacklevel=3
+            )
         codes, classes = encode_labels(y, self.missing_label)
         n_hidden = self._count_hidden(len(classes))
         rng = check_random_state(self.random_state)
@@ -108,7 +113,7 @@ class ClassHoldoutSplit(BaseCrossValidator):
         is_alone = len(visible) == 1 and classes.dtype.kind in "iuf" and visible[0] == 1
         if not (is_alone and isinstance(self.missing_label, str) and self.missing_label == "auto"):
             return hidden
-        if not (np.asarray(y, dtype=object) == -1).any():
+        if not any(isinstance(value, numbers.Real) and value == -1 for value in y):
             return hidden
         if len(hidden) == 1:
             raise ValueError(
@@ -126,7 +131,11 @@ class ClassHoldoutSplit(BaseCrossValidator):
             yield rows[: min(round(self.visible * len(rows)), len(rows) - 1)]
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:
+        if (
+            not isinstance(self.n_splits, numbers.Integral)
+            or isinstance(self.n_splits, bool)
+            or self.n_splits < 1
+        ):
             raise ValueError(f"n_splits={self.n_splits!r} must be a whole number of at least 1.")
         is_count = isinstance(self.hidden, numbers.Integral) and self.hidden >= 1
         is_part = (
@@ -216,21 +225,20 @@ class KeepUnlabelled(BaseCrossValidator):
             For splitters that need them, such as ``GroupKFold``.
         """
         X, y, groups = indexable(X, y, groups)
-        encoded = self._encode(y)
-        labelled = np.flatnonzero(encoded.codes >= 0)
-        unlabelled = np.flatnonzero(encoded.codes < 0)
-        truth = encoded.classes[encoded.codes[labelled]]
+        codes, classes = self._encode(y)
+        labelled, unlabelled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        truth = classes[codes[labelled]]
         theirs = None if groups is None else np.asarray(groups)[labelled]
-        for train, test in self._splitter(truth).split(labelled, truth, theirs):
+        for train, test in self._splitter(truth).split(safe_indexing(X, labelled), truth, theirs):
             yield np.sort(np.concatenate([labelled[train], unlabelled])), labelled[test]
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds; splitters such as ``LeaveOneOut`` need y to tell."""
         if y is None:
-            return int(check_cv(self.cv, classifier=True).get_n_splits(X, y, groups))
-        encoded = self._encode(y)
-        labelled = np.flatnonzero(encoded.codes >= 0)
-        truth = encoded.classes[encoded.codes[labelled]]
+            return int(self._splitter(None).get_n_splits(X, y, groups))
+        codes, classes = self._encode(y)
+        labelled = np.flatnonzero(codes >= 0)
+        truth = classes[codes[labelled]]
         theirs = None if groups is None else np.asarray(groups)[labelled]
         return int(self._splitter(truth).get_n_splits(labelled, truth, theirs))
 
@@ -246,5 +254,11 @@ class KeepUnlabelled(BaseCrossValidator):
             raise ValueError("y holds no label: there is nothing to split. Label some rows.")
         return encoded
 
-    def _splitter(self, truth: NDArray[Any]) -> Any:
+    def _splitter(self, truth: NDArray[Any] | None) -> Any:
+        if (
+            self.cv is not None
+            and not isinstance(self.cv, numbers.Integral)
+            and not hasattr(self.cv, "split")
+        ):
+            self.cv = list(self.cv)  # a generator could be read once only
         return check_cv(self.cv, truth, classifier=True)

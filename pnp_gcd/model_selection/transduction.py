@@ -12,6 +12,7 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -20,18 +21,42 @@ from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with
 from pnp_gcd.inputs import pool
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, drop_unlabelled, encode_labels
 from pnp_gcd.metrics import named_accuracy
-from pnp_gcd.workflows import warn_about_score
+from pnp_gcd.workflows import warn_about_score, warn_if_cut
 
-__all__ = ["Transductive"]
+__all__ = ["Transductive", "last_step"]
 
 
 class _Training(NamedTuple):
-    """What fit was given."""
+    """What fit was given.
 
+    Attributes
+    ----------
+    model : estimator
+        Unfitted, with the parameters it had then.
+    X, y
+        Rows and labels; unlabelled rows are marked as the model reads them.
+    parameters : dict
+        For the model's fit.
+    missing_label
+        What the model takes for unlabelled; −1 for one that does not say.
+    with_routing : bool
+        Whether metadata routing was on.
+    key : str
+        Tells the rows from others.
+    """
+
+    model: Any
     X: Any
-    y: Any
+    y: NDArray[Any]
     parameters: dict[str, Any]
+    missing_label: Any
+    with_routing: bool
     key: str
+
+    def fit(self, X: Any, y: NDArray[Any]) -> Any:
+        """Return the model fitted to these rows."""
+        with sklearn.config_context(enable_metadata_routing=self.with_routing):
+            return clone(self.model).fit(X, y, **self.parameters)
 
 
 class _LastModel:
@@ -60,9 +85,11 @@ class Transductive(
         one, or one of scikit-learn's semi-supervised classifiers.
     lazy : bool, default=False
         ``fit`` then only remembers its rows, and ``estimator_`` is fitted when it is first asked for. A
-        search never asks: it saves one of two fits per fold.
+        search by ``score`` or :class:`DiscoveryScorer` never asks: it saves one of two fits per fold. Fits
+        that fail then do so in ``score``; pass ``error_score="raise"`` to the search to see why.
     missing_label : object, default="auto"
-        What marks an unlabelled row in y, as in :class:`~pnp_gcd.PNPDiscoverer`.
+        What marks an unlabelled row in y, as in :class:`~pnp_gcd.PNPDiscoverer`. "auto" is what the estimator
+        says, if it does.
 
     Attributes
     ----------
@@ -71,7 +98,7 @@ class Transductive(
     known_classes_ : ndarray
         Classes with a label in ``fit``.
     classes_ : ndarray
-        Classes of ``estimator_``.
+        Classes of ``estimator_``; the known ones while a lazy wrapper has not fitted it.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had column names.
@@ -117,8 +144,10 @@ class Transductive(
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Pass to the estimator's fit what it asks for."""
-        return MetadataRouter(owner=self).add(
-            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
         )
 
     @with_callbacks
@@ -138,8 +167,27 @@ class Transductive(
         -------
         self : Transductive
         """
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "known_classes_", "estimator_", "classes_"):
             self.__dict__.pop(name, None)
+        self._check_rows(X, y, fit_params)
+        model = clone(self.estimator)
+        known, marked, missing_label = self._mark(y, model)
+        check_consistent_length(X, marked)
+        with_routing = bool(sklearn.get_config()["enable_metadata_routing"])
+        self._training = _Training(
+            model, X, marked, self._route(fit_params), missing_label, with_routing, _fingerprint(X)
+        )
+        self._last = _LastModel()
+        if not self.lazy:
+            self._fit_first()
+        else:
+            self.classes_ = known
+            if hasattr(last_step(model), "_validate_params"):
+                last_step(model)._validate_params()  # else a mistyped value would show in score only
+        self.known_classes_ = known
+        return self
+
+    def _check_rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         if self._takes_tables() and getattr(X, "ndim", 2) == 2:  # not texts, paths or images
             validate_data(self, X, skip_check_array=True, reset=True)
         if y is None:
@@ -148,39 +196,65 @@ class Transductive(
             raise ValueError(
                 f"Complex data not supported: X has dtype {X.dtype}. Pass its two parts as columns."
             )
-        self._last = _LastModel()
-        self._fitted: Any = None
-        self._training = _Training(X, self._mark(y), self._route(fit_params), joblib.hash(X))
-        check_consistent_length(X, self._training.y)
-        if not self.lazy:
-            self._fit_first()
-        return self
+        if hasattr(X, "toarray"):
+            raise TypeError("Sparse X is not supported: rows are stacked as dense ones. Use X.toarray().")
+        for name, value in fit_params.items():
+            is_pool = name.split("__")[-1] == "X_unlabelled" and hasattr(value, "__len__")
+            if is_pool and not isinstance(value, tuple):
+                warn_if_cut(len(X), len(value))
 
-    def _mark(self, y: ArrayLike) -> NDArray[Any]:
-        """Return y with a marker of unlabelled rows that no class could be taken for, and note the classes.
+    def _mark(self, y: ArrayLike, model: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
+        """Return the known classes, y marked as the model reads it, and what it reads as unlabelled.
 
-        Of the labels −1, 0 and 1 a fold may hold −1 and 1 alone, which would be read as two classes.
+        Of the labels −1, 0 and 1 a fold may hold −1 and 1 alone, which "auto" reads as two classes: the
+        marker is then another.
         """
-        codes, classes = encode_labels(y, self.missing_label)
+        parameters = last_step(model).get_params(deep=False)
+        reads = parameters.get("missing_label", -1)  # as scikit-learn's own semi-supervised estimators
+        mine = reads if _is_auto(self.missing_label) else self.missing_label
+        codes, classes = encode_labels(y, mine)
         if not len(classes):
             raise ValueError(
                 "y holds no label: all entries mark unlabelled rows. Label some rows of each known class."
             )
-        self.known_classes_ = classes
-        marker = choose_marker(classes, "auto")
-        return concatenate_unchanged(classes, marker)[codes]  # code −1 picks the last entry: the marker
+        if "missing_label" not in parameters and classes.dtype.kind not in "iu":
+            raise ValueError(
+                f"{type(last_step(model)).__name__} takes integers only where rows are unlabelled, but the "
+                f"labels have dtype {classes.dtype}. Encode them, for example with LabelEncoder, keeping -1."
+            )
+        marker = choose_marker(classes, reads)
+        marked = concatenate_unchanged(classes, marker)[codes]  # code −1 picks the last entry: the marker
+        if not np.array_equal(encode_labels(marked, reads).codes, codes):
+            raise ValueError(
+                f"missing_label={self.missing_label!r} of Transductive and missing_label={reads!r} of "
+                f"{type(last_step(model)).__name__} read y differently. Pass the same to both."
+            )
+        return classes, marked, reads
 
     def _fit_first(self) -> None:
         """Fit to the rows of fit alone, with the callbacks of the caller."""
-        model = clone(self.estimator)
+        model = clone(self._training.model)
         context = self._init_callback_context(max_subtasks=1)
         context.call_on_fit_task_begin(estimator=self)
         inner = context.subcontext(task_name="fit-estimator")
         with inner.propagate_callback_context(model):
             inner.call_on_fit_task_begin(estimator=self)
-            self._fitted = model.fit(self._training.X, self._training.y, **self._training.parameters)
+            model.fit(self._training.X, self._training.y, **self._training.parameters)
             inner.call_on_fit_task_end(estimator=self)
         context.call_on_fit_task_end(estimator=self)
+        self._keep(model)
+
+    def _keep(self, model: Any) -> None:
+        self.estimator_ = model
+        if hasattr(model, "classes_"):
+            self.classes_ = np.asarray(model.classes_)
+
+    def __getattr__(self, name: str) -> Any:
+        """Fit a lazy wrapper's estimator when it is asked for; what only lists attributes does not ask."""
+        if name == "estimator_" and "known_classes_" in self.__dict__:
+            self._keep(self._training.fit(self._training.X, self._training.y))
+            return self.estimator_
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _route(self, fit_params: dict[str, Any]) -> dict[str, Any]:
         if not sklearn.get_config()["enable_metadata_routing"]:
@@ -190,25 +264,10 @@ class Transductive(
     def _takes_tables(self) -> bool:
         """Tell whether rows have features; of a Pipeline its first step knows."""
         first = self.estimator
-        while getattr(first, "steps", None):
+        while isinstance(first, Pipeline) and first.steps:
             first = first.steps[0][1]
         known = first if hasattr(first, "__sklearn_tags__") else self.estimator
         return bool(get_tags(known).input_tags.two_d_array)
-
-    @property
-    def estimator_(self) -> Any:
-        """The estimator fitted to the rows of ``fit`` alone."""
-        check_is_fitted(self, "known_classes_")
-        if self._fitted is None:
-            self._fitted = clone(self.estimator).fit(
-                self._training.X, self._training.y, **self._training.parameters
-            )
-        return self._fitted
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Classes of ``estimator_``."""
-        return np.asarray(self.estimator_.classes_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, after a fit to the training rows and these.
@@ -250,22 +309,44 @@ class Transductive(
         -------
         float
         """
-        has_label, truth = drop_unlabelled(y, self.missing_label)
         predicted = self.predict(X)
-        check_consistent_length(predicted, has_label)
-        warn_about_score(y, truth, has_label, self.known_classes_)
+        reads = self._training.missing_label if _is_auto(self.missing_label) else self.missing_label
+        has_label, truth = drop_unlabelled(y, reads, known=self.known_classes_)
+        check_consistent_length(predicted, has_label, sample_weight)
+        warn_about_score(y, truth, has_label, self.known_classes_, has_seen_rows=True)
         weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
         return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
 
     def _fit_with(self, X: Any) -> Any:
         """Return the estimator fitted to the training rows and to X without labels."""
-        key = joblib.hash(X)
+        key = _fingerprint(X)
         if key == self._training.key:  # rows of fit, which it has seen
             return self.estimator_
         last = self._last.answer
         if last is not None and last[0] == key:
             return last[1]
-        rows = pool(self._training.X, self._training.y, X)
-        model = clone(self.estimator).fit(*rows, **self._training.parameters)
+        try:
+            rows = pool(self._training.X, self._training.y, X, missing_label=self._training.missing_label)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"X cannot be put beside the rows of fit (here X_labelled; X is X_unlabelled): {error}"
+            ) from error
+        model = self._training.fit(*rows)
         self._last.answer = (key, model)
         return model
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a Pipeline, of the innermost of several; any other estimator as it is."""
+    while isinstance(estimator, Pipeline) and estimator.steps:
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def _is_auto(missing_label: Any) -> bool:
+    return isinstance(missing_label, str) and missing_label == "auto"
+
+
+def _fingerprint(X: Any) -> str:
+    """Return a text that tells these rows from others, in whatever order memory holds them."""
+    return str(joblib.hash(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X))
