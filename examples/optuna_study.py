@@ -5,7 +5,8 @@ Needs Optuna: ``pip install optuna``.
 GridSearchCV tries a grid; Optuna proposes what to try next from what it has seen, and takes numbers from a
 range. It needs a score for a setting, which scikit-learn's ``cross_val_score`` gives: whole known classes
 are hidden in each fold (``ClassHoldoutSplit``), and ``Transductive`` lets the model see their rows without
-labels. The score is the accuracy on them, so a setting that finds no new class cannot win.
+labels. The score is the accuracy on these rows and on some of visible classes: finding no new class does not
+pay.
 
 The data are handwritten digits. Five are known; how many directions to keep of the 64 pixels, how many
 neighbours a row has and how directions are scaled is searched.
