@@ -384,6 +384,15 @@ def test_an_estimator_that_knows_integers_only_is_not_given_strings():
         Transductive(LabelSpreading()).fit(X, np.array([*"abcd", "-1"])[y])
 
 
+def test_a_search_inside_the_wrapper_takes_the_labels_of_its_estimator():
+    X, y = stacked()
+    search = GridSearchCV(
+        quick(missing_label="?"), {"n_neighbors": [5]}, cv=KeepUnlabelled(2, missing_label="?")
+    )
+    model = Transductive(search, lazy=True).fit(X, np.array(["fox", "elk", "cat", "ant", "?"])[y])
+    assert model.known_classes_.tolist() == ["ant", "cat", "elk", "fox"]
+
+
 def test_showing_a_lazy_wrapper_fits_nothing(monkeypatch):
     X, y = stacked()
     search = GridSearchCV(

@@ -209,15 +209,16 @@ class Transductive(
         Of the labels −1, 0 and 1 a fold may hold −1 and 1 alone, which "auto" reads as two classes: the
         marker is then another.
         """
-        parameters = last_step(model).get_params(deep=False)
-        reads = parameters.get("missing_label", -1)  # as scikit-learn's own semi-supervised estimators
+        parameters = last_step(model).get_params()  # of a search, its estimator's too
+        stated = [value for name, value in parameters.items() if name.split("__")[-1] == "missing_label"]
+        reads = stated[0] if stated else -1  # as scikit-learn's own semi-supervised estimators
         mine = reads if _is_auto(self.missing_label) else self.missing_label
         codes, classes = encode_labels(y, mine)
         if not len(classes):
             raise ValueError(
                 "y holds no label: all entries mark unlabelled rows. Label some rows of each known class."
             )
-        if "missing_label" not in parameters and classes.dtype.kind not in "iu":
+        if not stated and classes.dtype.kind not in "iu":
             raise ValueError(
                 f"{type(last_step(model)).__name__} takes integers only where rows are unlabelled, but the "
                 f"labels have dtype {classes.dtype}. Encode them, for example with LabelEncoder, keeping -1."
