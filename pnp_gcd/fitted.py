@@ -17,9 +17,9 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pnp_gcd.labels import choose_marker, drop_unlabelled, mark_rejected
+from pnp_gcd.labels import choose_marker, mark_rejected
 from pnp_gcd.workflows import warn_about_score
 
 if TYPE_CHECKING:
@@ -271,15 +271,14 @@ class FittedDiscoverer(
         -------
         float
         """
-        from pnp_gcd.metrics import named_accuracy
+        from pnp_gcd.metrics import score_named
 
         predicted = self.predict(X)
-        has_label, truth = drop_unlabelled(y, self.missing_label, known=self.known_classes_)
-        check_consistent_length(predicted, has_label, sample_weight)
         if len(self.unlabelled_labels_):
-            warn_about_score(y, truth, has_label, self.known_classes_)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
-        return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
+            warn_about_score(y, self.known_classes_, missing_label=self.missing_label)
+        return score_named(
+            y, predicted, self.known_classes_, missing_label=self.missing_label, sample_weight=sample_weight
+        )
 
 
 def count_axes(X: Any) -> int:

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length
 
+from pnp_gcd.labels import drop_unlabelled
 from pnp_gcd.matching import match_by_overlap
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "intra_class_bias",
     "named_accuracy",
     "prediction_bias",
+    "score_named",
     "split_cluster_accuracy",
 ]
 
@@ -147,6 +150,37 @@ def named_accuracy(
     )
     matched = _look_up(np.where(is_named, namesake, novel_match), rows.found_codes, -1)
     return _split(matched == rows.true_codes, is_known_row, sample_weight)
+
+
+def score_named(
+    y: Any,
+    predicted: NDArray[Any],
+    known_classes: NDArray[Any],
+    *,
+    missing_label: Any = "auto",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the ``all`` of `named_accuracy` over the rows of y that have a label: an estimator's score.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        True classes, with unlabelled rows marked.
+    predicted : ndarray of shape (n_rows,)
+    known_classes : ndarray of shape (n_known,)
+    missing_label : object, default="auto"
+        What marks an unlabelled row in y.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+
+    Returns
+    -------
+    float
+
+    """
+    has_label, truth = drop_unlabelled(y, missing_label, known=known_classes)
+    check_consistent_length(predicted, has_label, sample_weight)
+    weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
+    return named_accuracy(truth, predicted[has_label], known_classes, sample_weight=weights).all
 
 
 def prediction_bias(y_true: ArrayLike, y_pred: ArrayLike, known_classes: ArrayLike) -> PredictionBias:

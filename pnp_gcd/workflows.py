@@ -2,7 +2,7 @@
 
 A fit sees arrays, not the tool that cut or passed by them; whoever called it does. So scikit-learn's own
 calls on the stack are looked at, for a warning only: no result depends on them, and no variable of anybody
-else is read. Knows scikit-learn's tools by name: no torch, no rows.
+else is read. Knows scikit-learn's tools by name, and labels: no torch, no rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd.exceptions import WorkflowWarning
+from pnp_gcd.labels import drop_unlabelled
 
 __all__ = ["warn_about_score", "warn_if_cut", "warn_if_passed_by"]
 
@@ -78,31 +79,25 @@ def _warn_passed_by(earlier: list[str]) -> None:
 
 
 def warn_about_score(
-    y: Any,
-    truth: NDArray[Any],
-    has_label: NDArray[np.bool_],
-    known: NDArray[Any],
-    *,
-    has_seen_rows: bool = False,
+    y: Any, known: NDArray[Any], *, missing_label: Any = "auto", has_seen_rows: bool = False
 ) -> None:
     """Warn where a validation's folds cannot judge discovery, or take unlabelled rows from training.
 
     Parameters
     ----------
     y : array-like
-        What score was given, to tell the rows of a test fold from those of training.
-    truth : ndarray
-        Labels among them.
-    has_label : ndarray of bool
-        Which rows have one.
+        What score was given.
     known : ndarray
         Classes with labels in fit.
+    missing_label
+        What marks an unlabelled row in y.
     has_seen_rows : bool
         Whether the estimator was fitted to these rows too, without labels.
     """
     validation = [frame for module, frame in _callers() if module == _VALIDATION]
     if not validation or any(frame.f_locals.get("y_train") is y for frame in validation):
         return
+    has_label, truth = drop_unlabelled(y, missing_label, known=known)
     is_known = np.isin(truth, known)
     n_lost = int((~has_label).sum())
     if n_lost and not has_seen_rows:

@@ -80,7 +80,7 @@ class DiscoveryScorer:
                 f"y has {len(has_label)} labels for {len(predicted)} rows of X. Pass one per row."
             )
         has_seen_rows = isinstance(last_step(estimator), Transductive)
-        warn_about_score(y, truth, has_label, known, has_seen_rows=has_seen_rows)
+        warn_about_score(y, known, missing_label=self.missing_label, has_seen_rows=has_seen_rows)
         predicted = predicted[has_label]
         accuracy = split_cluster_accuracy(truth, predicted, known)
         scores = {

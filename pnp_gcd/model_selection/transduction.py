@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd.inputs import pool
-from pnp_gcd.labels import choose_marker, concatenate_unchanged, drop_unlabelled, encode_labels
-from pnp_gcd.metrics import named_accuracy
+from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
+from pnp_gcd.metrics import score_named
 from pnp_gcd.workflows import warn_about_score, warn_if_cut
 
 __all__ = ["Transductive", "last_step"]
@@ -311,12 +311,10 @@ class Transductive(
         float
         """
         predicted = self.predict(X)
-        reads = self._training.missing_label if _is_auto(self.missing_label) else self.missing_label
-        has_label, truth = drop_unlabelled(y, reads, known=self.known_classes_)
-        check_consistent_length(predicted, has_label, sample_weight)
-        warn_about_score(y, truth, has_label, self.known_classes_, has_seen_rows=True)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[has_label]
-        return named_accuracy(truth, predicted[has_label], self.known_classes_, sample_weight=weights).all
+        known, marker = self.known_classes_, self.missing_label
+        marker = self._training.missing_label if _is_auto(marker) else marker
+        warn_about_score(y, known, missing_label=marker, has_seen_rows=True)
+        return score_named(y, predicted, known, missing_label=marker, sample_weight=sample_weight)
 
     def _fit_with(self, X: Any) -> Any:
         """Return the estimator fitted to the training rows and to X without labels."""
