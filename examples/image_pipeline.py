@@ -66,7 +66,7 @@ def main() -> None:
         search = GridSearchCV(
             Transductive(pipe, lazy=True),
             {"estimator__discover__whitening": ["soft-total", "within", None]},
-            cv=ClassHoldoutSplit(3, random_state=0),
+            cv=ClassHoldoutSplit(2, random_state=0),
         )
         start = time.perf_counter()
         search.fit(X, y)

@@ -70,7 +70,7 @@ def main() -> None:
     search = GridSearchCV(
         Transductive(pipe, lazy=True),
         {"estimator__reduce__n_components": [2, 10, 40], "estimator__words__ngram_range": [(1, 1), (1, 2)]},
-        cv=ClassHoldoutSplit(3, random_state=0),
+        cv=ClassHoldoutSplit(2, random_state=0),
     )
     search.fit(X, y)
     print("directions  words up to  score with topics hidden")
