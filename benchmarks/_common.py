@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.datasets import DiscoverySplit
-from pnp_gcd.datasets.toy import make_discovery_split
+from pnp_gcd.datasets import DiscoveryData, make_discovery_split
 from pnp_gcd.matching import match_by_overlap
 from pnp_gcd.metrics import SplitAccuracy, split_cluster_accuracy
 
@@ -101,25 +100,18 @@ def make_clouds(
 
 def split_set(
     rows: LabelledSet, seed: int, *, known: float = 0.5, labelled: float = 0.5, unseen: float = 0.1
-) -> DiscoverySplit:
+) -> DiscoveryData:
     """Draw a part of the classes as known, of their rows as labelled, and of all rows as unseen."""
-    n_known = max(1, round(known * len(np.unique(rows.y))))
-    parts = make_discovery_split(rows.y, n_known=n_known, labelled=labelled, unseen=unseen, random_state=seed)
-    return DiscoverySplit(
-        *rows.take(parts.labelled),
-        *rows.take(parts.unlabelled),
-        *rows.take(parts.unseen),
-        parts.known_classes,
-    )
+    return make_discovery_split(rows.y, known=known, labelled=labelled, unseen=unseen, seed=seed).take(*rows)
 
 
-def count_classes(data: DiscoverySplit) -> int:
+def count_classes(data: DiscoveryData) -> int:
     """Count the classes that a fit can meet: labelled ones and those of the pool."""
     return len(np.union1d(data.y_labelled, data.y_unlabelled))
 
 
 def fit_discoverer(
-    data: DiscoverySplit, seed: int, *, X_outliers: NDArray[np.floating] | None = None
+    data: DiscoveryData, seed: int, *, X_outliers: NDArray[np.floating] | None = None
 ) -> TimedFit:
     """Fit ``PNPDiscoverer`` with its defaults; outliers follow the pool's own rows."""
     pool = data.X_unlabelled if X_outliers is None else np.concatenate([data.X_unlabelled, X_outliers])
@@ -129,7 +121,7 @@ def fit_discoverer(
 
 
 def fit_k_means(
-    data: DiscoverySplit, seed: int, *, X_outliers: NDArray[np.floating] | None = None
+    data: DiscoveryData, seed: int, *, X_outliers: NDArray[np.floating] | None = None
 ) -> TimedFit:
     """Fit k-means, given the true number of classes, on the same rows."""
     outliers = () if X_outliers is None else (X_outliers,)
@@ -139,7 +131,7 @@ def fit_k_means(
     return TimedFit(model, time.perf_counter() - start)
 
 
-def score_k_means(data: DiscoverySplit, k_means: KMeans) -> SplitAccuracy:
+def score_k_means(data: DiscoveryData, k_means: KMeans) -> SplitAccuracy:
     """Return the accuracies of k-means on the pool."""
     return split_cluster_accuracy(data.y_unlabelled, k_means.predict(data.X_unlabelled), data.known_classes)
 
@@ -151,7 +143,7 @@ def warm_up() -> None:
     fit_k_means(data, seed=0)
 
 
-def pair_classes(data: DiscoverySplit, found: NDArray[Any]) -> dict[Any, Any]:
+def pair_classes(data: DiscoveryData, found: NDArray[Any]) -> dict[Any, Any]:
     """Pair classes found in the pool with true ones (Hungarian); known names absent there mean themselves."""
     true_names, true_codes = np.unique(data.y_unlabelled, return_inverse=True)
     found_names, found_codes = np.unique(found, return_inverse=True)

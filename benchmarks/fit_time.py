@@ -33,7 +33,7 @@ from _common import (
     warm_up,
 )
 
-from pnp_gcd.datasets import DiscoverySplit
+from pnp_gcd.datasets import DiscoveryData
 from pnp_gcd.metrics import split_cluster_accuracy
 
 N_CLASSES, ROWS_PER_CLASS, N_COLUMNS = 77, 170, 384
@@ -62,7 +62,7 @@ def take_apart(fit: TimedFit) -> Parts:
     return Parts(fit.seconds, clustering, sum(seconds) - clustering, fit.seconds - sum(seconds))
 
 
-def compare(data: DiscoverySplit, n_repeats: int, seed: int) -> None:
+def compare(data: DiscoveryData, n_repeats: int, seed: int) -> None:
     """Print the seconds of every repeat, their medians and the accuracies."""
     ours: list[Parts] = []
     theirs: list[float] = []

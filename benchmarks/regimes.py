@@ -65,7 +65,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.datasets import DiscoverySplit
+from pnp_gcd.datasets import DiscoveryData
 from pnp_gcd.metrics import named_accuracy, split_cluster_accuracy
 
 # A row this untypical counts as marked; thresholds of the table of --reject.
@@ -80,7 +80,7 @@ SMALLEST_CLASS = 4  # rows of the rarest class of long-tail, at least
 class Trial(NamedTuple):
     """A split, and rows of no class that join its pool."""
 
-    data: DiscoverySplit
+    data: DiscoveryData
     X_outliers: NDArray[np.floating] | None = None
 
 
@@ -170,7 +170,7 @@ def cut_biased_labels(rows: LabelledSet, seed: int, *, part: float = 0.2) -> Tri
     return Trial(keep_labels(data, np.concatenate(drawn)))
 
 
-def keep_labels(data: DiscoverySplit, positions: NDArray[np.intp]) -> DiscoverySplit:
+def keep_labels(data: DiscoveryData, positions: NDArray[np.intp]) -> DiscoveryData:
     """Return the split with these labelled rows only; the others have joined the pool."""
     stays = np.isin(np.arange(len(data.y_labelled)), positions)
     return replace(
@@ -293,7 +293,7 @@ def measure(trial: Trial, seed: int) -> Outcome:
     )
 
 
-def score_novelty(model: PNPDiscoverer, data: DiscoverySplit) -> float:
+def score_novelty(model: PNPDiscoverer, data: DiscoveryData) -> float:
     """Return the AUROC of ``novelty_score`` on the pool; NaN where it holds one kind of rows only."""
     is_novel = ~np.isin(data.y_unlabelled, data.known_classes)
     if is_novel.all() or not is_novel.any():
@@ -301,7 +301,7 @@ def score_novelty(model: PNPDiscoverer, data: DiscoverySplit) -> float:
     return float(roc_auc_score(is_novel, model.novelty_score(data.X_unlabelled)))
 
 
-def count_untypical(model: PNPDiscoverer, data: DiscoverySplit, X_outliers: NDArray[np.floating]) -> str:
+def count_untypical(model: PNPDiscoverer, data: DiscoveryData, X_outliers: NDArray[np.floating]) -> str:
     """Say how many outliers, and how many rows of classes, ``typicality`` marks, and where outliers went."""
     marked, wrongly = (int((model.typicality(X) < UNTYPICAL).sum()) for X in (X_outliers, data.X_unseen))
     is_outlier = np.arange(len(model.unlabelled_labels_)) >= len(data.y_unlabelled)

@@ -30,7 +30,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from pnp_gcd import PNPDiscoverer, pool
-from pnp_gcd.datasets import DiscoverySplit
+from pnp_gcd.datasets import DiscoveryData
 from pnp_gcd.exceptions import WorkflowWarning
 from pnp_gcd.metrics import split_cluster_accuracy
 from pnp_gcd.model_selection import ClassHoldoutSplit, KeepUnlabelled, Transductive
@@ -46,7 +46,7 @@ def list_settings(n_known: int) -> list[dict[str, list[Any]]]:
 
 
 def search_scores(
-    data: DiscoverySplit, settings: list[dict[str, list[Any]]], model: PNPDiscoverer, options: Any, seed: int
+    data: DiscoveryData, settings: list[dict[str, list[Any]]], model: PNPDiscoverer, options: Any, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean score of each setting by hidden classes and by recognition."""
     rows = pool(data.X_labelled, data.y_labelled, data.X_unlabelled)

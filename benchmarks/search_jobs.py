@@ -22,7 +22,7 @@ from _common import make_clouds, split_set
 from sklearn.model_selection import GridSearchCV
 
 from pnp_gcd import PNPDiscoverer, pool
-from pnp_gcd.datasets import DiscoverySplit
+from pnp_gcd.datasets import DiscoveryData
 from pnp_gcd.model_selection import ClassHoldoutSplit, Transductive
 
 N_CLASSES = 20
@@ -48,7 +48,7 @@ def make_search(n_jobs: int, seed: int) -> GridSearchCV:
     )
 
 
-def time_search(data: DiscoverySplit, n_jobs: int, seed: int) -> tuple[float, np.ndarray]:
+def time_search(data: DiscoveryData, n_jobs: int, seed: int) -> tuple[float, np.ndarray]:
     rows = pool(data.X_labelled, data.y_labelled, data.X_unlabelled)
     start = time.perf_counter()
     search = make_search(n_jobs, seed).fit(*rows)

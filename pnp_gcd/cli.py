@@ -1,4 +1,4 @@
-"""The command ``pnp-gcd``: see discovery work on data that ships with scikit-learn.
+"""The command ``pnp-gcd``: see discovery work on data that ships with scikit-learn, run benchmarks.
 
 Knows arguments and text. What is slow to import waits until a command needs it.
 """
@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pnp_gcd import __version__
+from pnp_gcd.benchmark.command import add_bench
 
 if TYPE_CHECKING:
-    from pnp_gcd.datasets import DiscoverySplit
+    from pnp_gcd.datasets import DiscoveryData
 
 __all__ = ["main"]
 
@@ -57,14 +58,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        _run_demo(arguments.seed, as_json=arguments.json)
+        code: int = arguments.run(arguments)
     except KeyboardInterrupt:
         print("\npnp-gcd: interrupted.", file=sys.stderr)
         return 130
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         print(f"pnp-gcd: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    return 0
+    return code
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -89,6 +90,8 @@ def _build_parser() -> argparse.ArgumentParser:
         help="draws the hidden digits and seeds both methods (default: 0)",
     )
     demo.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    demo.set_defaults(run=_run_demo)
+    add_bench(commands)
     return parser
 
 
@@ -104,16 +107,17 @@ def _read_seed(text: str) -> int:
     return seed
 
 
-def _run_demo(seed: int, *, as_json: bool) -> None:
+def _run_demo(arguments: argparse.Namespace) -> int:
     """Fit both methods on digits with five classes hidden, and print how they did."""
     import numpy as np
 
     from pnp_gcd.datasets import load_digits_split
 
+    seed = arguments.seed
     split = load_digits_split(random_state=seed)
     n_true = len(np.unique(split.y_unlabelled))
     results = [_discover(split, seed), _cluster(split, n_true, seed)]
-    if as_json:
+    if arguments.json:
         record = {
             "version": __version__,
             "data": "digits",
@@ -128,9 +132,10 @@ def _run_demo(seed: int, *, as_json: bool) -> None:
         print(json.dumps(record, indent=2))
     else:
         print(_format_report(split, n_true, results))
+    return 0
 
 
-def _discover(split: DiscoverySplit, seed: int) -> _Result:
+def _discover(split: DiscoveryData, seed: int) -> _Result:
     import pnp_gcd.training  # noqa: F401  # the import of torch is not the fit's time
     from pnp_gcd import PNPDiscoverer
     from pnp_gcd.metrics import split_cluster_accuracy
@@ -144,7 +149,7 @@ def _discover(split: DiscoverySplit, seed: int) -> _Result:
     return _Result("PNPDiscoverer", *found, unseen.all, model.n_clusters_, True, seconds)
 
 
-def _cluster(split: DiscoverySplit, n_true: int, seed: int) -> _Result:
+def _cluster(split: DiscoveryData, n_true: int, seed: int) -> _Result:
     """Run k-means on the same rows, with the true number of classes given."""
     import numpy as np
     from sklearn.cluster import KMeans
@@ -161,7 +166,7 @@ def _cluster(split: DiscoverySplit, n_true: int, seed: int) -> _Result:
     return _Result(f"k-means, told {n_true}", *found, unseen.all, n_true, False, seconds)
 
 
-def _format_report(split: DiscoverySplit, n_true: int, results: Sequence[_Result]) -> str:
+def _format_report(split: DiscoveryData, n_true: int, results: Sequence[_Result]) -> str:
     known = ", ".join(map(str, split.known_classes.tolist()))
     lines = [
         f"Digits: {len(split.X_labelled)} rows with labels (digits {known}), {len(split.X_unlabelled)} "

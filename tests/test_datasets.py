@@ -7,7 +7,6 @@ import pytest
 from sklearn.datasets import load_digits
 
 from pnp_gcd.datasets import load_digits_split
-from pnp_gcd.datasets.toy import make_discovery_split
 
 
 def test_every_digit_row_is_in_exactly_one_part():
@@ -59,19 +58,6 @@ def test_a_split_cannot_be_changed():
     split = load_digits_split()
     with pytest.raises(dataclasses.FrozenInstanceError):
         split.known_classes = np.arange(3)
-
-
-def test_a_small_class_keeps_one_label():
-    rows = make_discovery_split(
-        np.array(["a", "b", "b"]), n_known=2, labelled=0.1, unseen=0.0, random_state=0
-    )
-    assert len(rows.labelled) == 2
-    assert len(rows.unseen) == 0
-
-
-def test_a_known_class_without_a_row_left_is_an_error():
-    with pytest.raises(ValueError, match=r"unseen=0\.9 leaves a known class without rows"):
-        make_discovery_split(np.arange(10), n_known=10, labelled=0.5, unseen=0.9, random_state=0)
 
 
 @pytest.mark.parametrize(

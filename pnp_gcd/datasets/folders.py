@@ -6,6 +6,7 @@ Knows paths only: no image is opened, no estimator known.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,7 +76,7 @@ def read_image_folder(root: str | os.PathLike[str], *, unlabelled: str = "unlabe
             f"root={str(root)!r} has no sub-folder {unlabelled!r}, but {names[:5]}. Put the images without a "
             "label there, or name theirs: unlabelled=."
         )
-    images = {folder.name: _list_images(folder) for folder in folders}
+    images = {folder.name: list_images(folder) for folder in folders}
     empty = [name for name, paths in images.items() if not paths]
     if empty:
         raise ValueError(
@@ -93,10 +94,45 @@ def read_image_folder(root: str | os.PathLike[str], *, unlabelled: str = "unlabe
     return ImageFolder(np.array(paths), np.array(labels), np.array(pool))
 
 
-def _list_images(folder: Path) -> list[str]:
+def list_images(folder: str | os.PathLike[str]) -> list[str]:
+    """List the images in a folder and its sub-folders, sorted level by level."""
     found = []
-    for path in sorted(folder.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in _SUFFIXES and not is_hidden and path.is_file():
-            found.append(str(path))
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                found += list_images(entry.path)
+            elif os.path.splitext(entry.name)[1].lower() in _SUFFIXES and entry.is_file():
+                found.append(entry.path)
     return found
+
+
+def list_classes(
+    root: str | os.PathLike[str], parameter: str = "root", *, classes: Sequence[str] | None = None
+) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    """List the images of a folder with a sub-folder for each class: paths, and their classes.
+
+    ``classes`` lists these sub-folders only, which must be there.
+    """
+    if not os.path.isdir(root):
+        raise FileNotFoundError(
+            f"{parameter}={str(root)!r} is no folder. Pass one with a sub-folder for each class."
+        )
+    names = list_subfolders(root) if classes is None else list(classes)
+    images = {name: list_images(os.path.join(root, name)) for name in names}
+    empty = [name for name, paths in images.items() if not paths]
+    if empty or not images:
+        where = f"in {empty[:5]}" if empty else "in sub-folders"
+        raise ValueError(
+            f"{parameter}={str(root)!r} has no image {where}. Put those of each class into a sub-folder of "
+            f"its own; images end in {', '.join(sorted(_SUFFIXES))}."
+        )
+    labels = [name for name, paths in images.items() for _ in paths]
+    return np.array([path for paths in images.values() for path in paths]), np.array(labels)
+
+
+def list_subfolders(root: str | os.PathLike[str]) -> list[str]:
+    """List the names of the sub-folders of a folder, sorted; hidden ones are passed over."""
+    with os.scandir(root) as entries:
+        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
