@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pnp_gcd import __version__
+from pnp_gcd.benchmark.analyse_command import add_analyse
 from pnp_gcd.benchmark.command import add_bench
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", action="store_true", help="print JSON in place of the table")
     demo.set_defaults(run=_run_demo)
     add_bench(commands)
+    add_analyse(commands)
     return parser
 
 

@@ -1,0 +1,102 @@
+"""``pnp-gcd analyse``: the paper's analyses on any data, each a table and a picture.
+
+Knows arguments and text. What is slow to import waits until the command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pnp_gcd.benchmark.command import add_data_arguments, format_run, read_settings
+
+if TYPE_CHECKING:
+    from pnp_gcd.benchmark.analyses import Analysis
+    from pnp_gcd.benchmark.running import Run
+    from pnp_gcd.benchmark.studies import Outcome, Study
+
+__all__ = ["add_analyse"]
+
+
+def add_analyse(commands: Any) -> None:
+    """Add the command to a parser's commands.
+
+    Parameters
+    ----------
+    commands : what ``ArgumentParser.add_subparsers`` returns
+    """
+    analyse = commands.add_parser(
+        "analyse",
+        help="run one of the paper's analyses, or all: tables and pictures",
+        description="Run one of the paper's analyses on one or more data sets of a kind: what is left out or "
+        "varied, a table and a picture. Runs are records as those of bench, in the same folder, and are not "
+        "done twice. Progress goes to standard error, tables to standard output.",
+    )
+    analyse.add_argument("analysis", metavar="ANALYSIS", help='one of the names that "list" prints, or "all"')
+    add_data_arguments(analyse, several=True)
+    analyse.set_defaults(run=_run_analyse)
+
+
+def _run_analyse(arguments: argparse.Namespace) -> int:
+    from pnp_gcd.benchmark.analyses import ANALYSES
+    from pnp_gcd.benchmark.running import Bench, use_threads
+    from pnp_gcd.benchmark.studies import Study
+
+    if arguments.analysis == "list":
+        for name, analysis in ANALYSES.items():
+            print(f"{name:<22}{analysis.title} ({analysis.place})")
+        return 0
+    names = list(ANALYSES) if arguments.analysis == "all" else [arguments.analysis]
+    if names[0] not in ANALYSES:
+        raise ValueError(f"analysis={names[0]!r} is unknown. Pass one of {', '.join(ANALYSES)}, or all.")
+    if arguments.dataset is None:
+        raise ValueError("no data set is named. Run pnp-gcd analyse ANALYSIS DATASET --data PATH.")
+    bench = Bench(arguments.out, verbose=int(arguments.verbose))
+    bases = []
+    for path in arguments.data or [None]:
+        one = argparse.Namespace(**{**vars(arguments), "data": path})
+        bases.append(read_settings(one, "pnp", arguments.seeds[0]))
+    study = Study(bench, bases, arguments.seeds, _report)
+    with use_threads(bases[0].n_threads):
+        for name in names:
+            outcome = ANALYSES[name].run(study)
+            print(_write_outcome(name, ANALYSES[name], outcome, study), flush=True)
+    return 0
+
+
+def _report(label: str, run: Run) -> None:
+    state = "" if run.is_new else "  kept"
+    print(f"{format_run(run.record)}  {label}{state}", file=sys.stderr, flush=True)
+
+
+def _write_outcome(name: str, analysis: Analysis, outcome: Outcome, study: Study) -> str:
+    """Write table and picture below the folder of records; return the table."""
+    folder = Path(study.bench.out) / "analyses"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = _format_outcome(analysis, outcome, study)
+    (folder / f"{name}.md").write_text(f"{text}\n![{analysis.title}]({name}.png)\n", encoding="utf-8")
+    outcome.draw().savefig(folder / f"{name}.png", dpi=130)
+    return text
+
+
+def _format_outcome(analysis: Analysis, outcome: Outcome, study: Study) -> str:
+    seeds = ", ".join(map(str, study.seeds))
+    lines = [
+        f"## {analysis.title}",
+        "",
+        f"As the paper's {analysis.place}; seeds {seeds}.",
+        "",
+        _format_row(outcome.header),
+        "|" + " --- |" * len(outcome.header),
+        *map(_format_row, outcome.rows),
+        "",
+        *(f"- {note}" for note in outcome.notes),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _format_row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

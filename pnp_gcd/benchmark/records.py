@@ -1,0 +1,228 @@
+"""Records of runs: what was run, on what, where, and what came out.
+
+Knows JSON, digests and files: no method, no scores of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pnp_gcd
+from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset
+
+__all__ = [
+    "FORMAT",
+    "describe_environment",
+    "digest_data",
+    "digest_file",
+    "digest_labels",
+    "digest_rows",
+    "digest_split",
+    "read_record",
+    "read_records",
+    "write_arrays",
+    "write_record",
+]
+
+FORMAT = 1
+_PACKAGES = ("torch", "timm", "faiss-cpu", "faiss-gpu-cu12", "infomap", "scikit-learn", "numpy", "scipy")
+
+
+def describe_environment() -> dict[str, Any]:
+    """Say what a run's figures may depend on beside its settings.
+
+    Returns
+    -------
+    dict
+        Versions of the package, Python and its parties; digest of the package's own sources; the commit, if
+        they are a git clone; platform and number of processors.
+
+    Examples
+    --------
+    >>> from pnp_gcd.benchmark.records import describe_environment
+    >>> sorted(describe_environment())[:3]
+    ['git', 'n_cpus', 'packages']
+    """
+    package = Path(pnp_gcd.__file__).parent
+    return {
+        "pnp_gcd": pnp_gcd.__version__,
+        "sources_sha256": _digest_sources(package),
+        "git": _describe_git(package),
+        "python": platform.python_version(),
+        "packages": {name: found for name in _PACKAGES if (found := _find_version(name)) is not None},
+        "platform": platform.platform(),
+        "n_cpus": os.cpu_count(),
+    }
+
+
+def digest_rows(X: NDArray[Any], root: str | None = None) -> str:
+    """Return a digest of rows: of their bytes, or for files of their names below ``root`` and their sizes."""
+    digest = hashlib.sha256()
+    if X.dtype.kind in "US" and root is not None and len(X) and os.path.exists(str(X[0])):
+        for path in X.tolist():
+            digest.update(f"{os.path.relpath(path, root)}\t{os.path.getsize(path)}\n".encode())
+    elif X.dtype.kind in "USO":
+        return digest_labels(X)
+    else:
+        digest.update(f"{X.dtype.str} {X.shape}\n".encode())
+        for block in np.array_split(X, max(1, X.nbytes >> 26)):  # a copy of each, not of all
+            digest.update(block.tobytes())
+    return digest.hexdigest()
+
+
+def digest_labels(labels: Iterable[Any]) -> str:
+    """Return a digest of labels by value and order: 1 and "1" differ, 1 and a 1 of NumPy do not."""
+    digest = hashlib.sha256()
+    for label in np.asarray(labels).tolist():
+        digest.update(f"{label!r}\n".encode())
+    return digest.hexdigest()
+
+
+def digest_data(dataset: DiscoveryDataset, root: str | None) -> str:
+    """Return a digest of all rows and classes of a data set, training and test."""
+    parts = [
+        digest_rows(dataset.X, root),
+        digest_labels(dataset.y),
+        digest_rows(dataset.X_test, root),
+        digest_labels(dataset.y_test),
+    ]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def digest_split(data: DiscoveryData, root: str | None) -> str:
+    """Return a digest of which rows are labelled, unlabelled and unseen."""
+    parts = [
+        digest_rows(data.X_labelled, root),
+        digest_labels(data.y_labelled),
+        digest_rows(data.X_unlabelled, root),
+        digest_rows(data.X_unseen, root),
+    ]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def digest_file(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_record(record: dict[str, Any], path: Path) -> None:
+    """Write a record whole or not at all."""
+    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
+    _replace(path, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8"))
+
+
+def write_arrays(arrays: dict[str, NDArray[Any]], path: Path) -> None:
+    """Write arrays whole or not at all."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+    _replace(path, write)
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read one record.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+    """
+    try:
+        record: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"path={str(path)!r} is no record of a run: {error}. Pass a file that bench wrote."
+        ) from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT or "settings" not in record:
+        raise ValueError(
+            f"path={str(path)!r} is no record of format {FORMAT}. Pass one that this version wrote."
+        )
+    return record
+
+
+def read_records(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Read all records of a folder, in the order of their file names.
+
+    Parameters
+    ----------
+    folder : str or path
+        Other JSON files in it are passed over.
+
+    Returns
+    -------
+    list of dict
+    """
+    if not Path(folder).is_dir():
+        raise ValueError(f"folder={str(folder)!r} does not exist. Pass the --out folder of a run of bench.")
+    records = []
+    for path in sorted(Path(folder).glob("*.json")):
+        try:
+            records.append(read_record(path))
+        except ValueError:
+            continue
+    if not records:
+        raise ValueError(f"folder={str(folder)!r} holds no record. Run bench with --out {folder} first.")
+    return records
+
+
+def _replace(path: Path, write: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _digest_sources(package: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _describe_git(package: Path) -> dict[str, Any] | None:
+    """Return the commit of a clone whose package is tracked, and whether anything was changed since."""
+    command = ["git", "-C", str(package)]
+    try:
+        tracked = subprocess.run(
+            [*command, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, timeout=10
+        )
+        if tracked.returncode:
+            return None  # not a clone, or one of something else
+        commit = subprocess.run([*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
+        status = subprocess.run(
+            [*command, "status", "--porcelain", "--", "."], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {"commit": commit.stdout.strip(), "is_clean": not status.stdout.strip()}
