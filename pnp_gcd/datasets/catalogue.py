@@ -10,14 +10,34 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from pnp_gcd.datasets.cifar import load_cifar10, load_cifar100
+from pnp_gcd.datasets.class_folders import load_herbarium19, load_imagenet100
 from pnp_gcd.datasets.dataset import DiscoveryDataset
+from pnp_gcd.datasets.photographs import (
+    load_cub200,
+    load_fgvc_aircraft,
+    load_oxford_pets,
+    load_stanford_cars,
+)
 from pnp_gcd.datasets.tables import load_arrays, load_csv, load_image_folder
+from pnp_gcd.datasets.texts import load_banking77, load_clinc150, load_stackoverflow
 from pnp_gcd.datasets.toy import load_digits
 
 __all__ = ["DATASETS", "DiscoveryDataset", "load_dataset"]
 
 DATASETS: dict[str, Callable[..., DiscoveryDataset]] = {
     "digits": load_digits,
+    "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "imagenet100": load_imagenet100,
+    "herbarium19": load_herbarium19,
+    "cub200": load_cub200,
+    "stanford_cars": load_stanford_cars,
+    "fgvc_aircraft": load_fgvc_aircraft,
+    "oxford_pets": load_oxford_pets,
+    "banking77": load_banking77,
+    "clinc150": load_clinc150,
+    "stackoverflow": load_stackoverflow,
     "arrays": load_arrays,
     "csv": load_csv,
     "folder": load_image_folder,

@@ -6,7 +6,6 @@ Knows paths only: no image is opened, no estimator known.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,18 +108,14 @@ def list_images(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def list_classes(
-    root: str | os.PathLike[str], parameter: str = "root", *, classes: Sequence[str] | None = None
+    root: str | os.PathLike[str], parameter: str = "root"
 ) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """List the images of a folder with a sub-folder for each class: paths, and their classes.
-
-    ``classes`` lists these sub-folders only, which must be there.
-    """
+    """List the images of a folder with a sub-folder for each class: paths, and their classes."""
     if not os.path.isdir(root):
         raise FileNotFoundError(
             f"{parameter}={str(root)!r} is no folder. Pass one with a sub-folder for each class."
         )
-    names = list_subfolders(root) if classes is None else list(classes)
-    images = {name: list_images(os.path.join(root, name)) for name in names}
+    images = {name: list_images(os.path.join(root, name)) for name in list_subfolders(root)}
     empty = [name for name, paths in images.items() if not paths]
     if empty or not images:
         where = f"in {empty[:5]}" if empty else "in sub-folders"
