@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,15 +89,23 @@ def _format_outcome(analysis: Analysis, outcome: Outcome, study: Study) -> str:
         "",
         f"As the paper's {analysis.place}; seeds {seeds}.",
         "",
-        _format_row(outcome.header),
-        "|" + " --- |" * len(outcome.header),
-        *map(_format_row, outcome.rows),
+        *_format_table(outcome.header, outcome.rows),
         "",
         *(f"- {note}" for note in outcome.notes),
         "",
     ]
+    if analysis.published is not None:
+        from pnp_gcd.benchmark.published import published_table
+
+        lines += [f"Published, not run here ({analysis.place}), on its own data:", ""]
+        lines += [*_format_table(*published_table(analysis.published)), ""]
     return "\n".join(lines)
 
 
-def _format_row(cells: tuple[str, ...]) -> str:
+def _format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    line = "|" + " --- |" * len(header)
+    return [_format_row(header), line, *map(_format_row, rows)]
+
+
+def _format_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

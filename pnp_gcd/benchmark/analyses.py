@@ -34,11 +34,12 @@ _WITH = Variant("with potential prototypes")
 
 
 class Analysis(NamedTuple):
-    """What an analysis shows, where the paper has it, and the function that does it."""
+    """What an analysis shows, where the paper has it, the function that does it, the paper's own table."""
 
     title: str
     place: str
     run: Callable[[Study], Outcome]
+    published: str | None = None
 
 
 # --- ablations ---------------------------------------------------------------------------------------------
@@ -289,13 +290,17 @@ def time_clustering(study: Study) -> Outcome:
 
 
 ANALYSES: dict[str, Analysis] = {
-    "clustering-time": Analysis("Time of clustering: unlabelled rows, all rows", "Table 4", time_clustering),
-    "components": Analysis("Teacher, slow teacher, potential prototypes", "Table 5", ablate_components),
-    "losses": Analysis("Each term of the loss left out", "Table 7", ablate_losses),
-    "potential-prototypes": Analysis(
-        "Potential prototypes: none, frozen, trainable", "Table 8", compare_potential_prototypes
+    "clustering-time": Analysis(
+        "Time of clustering: unlabelled rows, all rows", "Table 4", time_clustering, "tab:time"
     ),
-    "overlap": Analysis("Part of the classes that are known", "Table 6", vary_overlap),
+    "components": Analysis(
+        "Teacher, slow teacher, potential prototypes", "Table 5", ablate_components, "tab:ablat"
+    ),
+    "losses": Analysis("Each term of the loss left out", "Table 7", ablate_losses, "tab:ablat_losses"),
+    "potential-prototypes": Analysis(
+        "Potential prototypes: none, frozen, trainable", "Table 8", compare_potential_prototypes, "tab:fvt"
+    ),
+    "overlap": Analysis("Part of the classes that are known", "Table 6", vary_overlap, "tab:overlap"),
     "memory": Analysis("Size of the memory", "Figure 3, left", vary_memory),
     "neighbours": Analysis("Number of neighbours", "Figure 3, right", vary_neighbours),
     "maps": Analysis("t-SNE without and with potential prototypes", "Figure 4", compare_maps),

@@ -206,8 +206,7 @@ def draw_maps(maps: Mapping[str, Map]) -> Figure:
                 linewidths=0,
                 label=name,
             )
-        panel.set_xticks([])
-        panel.set_yticks([])
+        panel.set_axis_off()
     _add_legend(figure, panels[0], 2)
     return figure
 

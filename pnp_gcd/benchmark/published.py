@@ -10,7 +10,14 @@ import json
 from importlib import resources
 from typing import Any, NamedTuple
 
-__all__ = ["PublishedRow", "describe_disagreements", "name_table", "published_rows", "read_published"]
+__all__ = [
+    "PublishedRow",
+    "describe_disagreements",
+    "name_table",
+    "published_rows",
+    "published_table",
+    "read_published",
+]
 
 
 class PublishedRow(NamedTuple):
@@ -144,6 +151,58 @@ def describe_disagreements(dataset: str) -> list[str]:
             f"in these published rows: {rows}."
         )
     return sentences
+
+
+def published_table(label: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return one of the paper's analyses as text.
+
+    Parameters
+    ----------
+    label : str
+        In the paper's source.
+
+    Returns
+    -------
+    header : tuple of str
+    rows : list of tuple of str
+        All/Known/Novel, or seconds, for each data set.
+
+    Examples
+    --------
+    >>> from pnp_gcd.benchmark.published import published_table
+    >>> header, rows = published_table("tab:ablat_losses")
+    >>> header, rows[0]
+    (('variant', 'cub200', 'cifar100'), ('without L_crl', '55.0/46.2/59.0', '74.6/77.4/69.0'))
+    """
+    rows = read_published()["tables"][label]["rows"]
+    kind = "scores" if "scores" in rows[0] else "seconds"
+    datasets = tuple(rows[0][kind])
+    header = ("variant", *(name if kind == "scores" else f"{name}, s" for name in datasets))
+    cells = [
+        (_name_variant(row), *(_say_entry(row[kind].get(dataset)) for dataset in datasets)) for row in rows
+    ]
+    return header, cells
+
+
+def _name_variant(row: dict[str, Any]) -> str:
+    """Name a row by what its table varies."""
+    if "known_percent" in row:
+        return f"{row['method']}, {row['known_percent']}% known"
+    if "without" in row:
+        return f"without {row['without']}" if row["without"] else "all terms"
+    if "ema" in row:
+        on = {"PP": row["potential_prototypes"], "teacher": row["teacher"], "EMA": row["ema"]}
+        return ", ".join(name for name, is_on in on.items() if is_on) or "none of them"
+    if "n_classes" in row:
+        state = row["parameters"]["potential_prototypes"]
+        return f"{state or 'without'} potential prototypes, {row['n_classes']} classes found"
+    return str(row["method"])
+
+
+def _say_entry(entry: list[float] | float | None) -> str:
+    if entry is None:
+        return "–"
+    return _join(entry) if isinstance(entry, list) else f"{entry:.0f}"
 
 
 @functools.cache
