@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from pnp_gcd import PNPDiscoverer
+from pnp_gcd.benchmark.scoring import is_right, pair_classes  # noqa: F401  # for the scripts
 from pnp_gcd.datasets import DiscoveryData, make_discovery_split
-from pnp_gcd.matching import match_by_overlap
 from pnp_gcd.metrics import SplitAccuracy, split_cluster_accuracy
 
 N_BINS = 10
@@ -141,24 +141,6 @@ def warm_up() -> None:
     data = split_set(make_clouds(4, 30, separation=2.0, seed=0), seed=0)
     fit_discoverer(data, seed=0)
     fit_k_means(data, seed=0)
-
-
-def pair_classes(data: DiscoveryData, found: NDArray[Any]) -> dict[Any, Any]:
-    """Pair classes found in the pool with true ones (Hungarian); known names absent there mean themselves."""
-    true_names, true_codes = np.unique(data.y_unlabelled, return_inverse=True)
-    found_names, found_codes = np.unique(found, return_inverse=True)
-    match = match_by_overlap(true_codes, found_codes, len(true_names), len(found_names))
-    pairs = {label: label for label in data.known_classes.tolist() if label not in true_names}
-    names = true_names.tolist()
-    return pairs | {
-        label: names[code] for label, code in zip(found_names.tolist(), match, strict=True) if code >= 0
-    }
-
-
-def is_right(truth: NDArray[Any], found: NDArray[Any], pairs: dict[Any, Any]) -> NDArray[np.bool_]:
-    """Tell for each row whether its class found is paired with its true one."""
-    rows = zip(truth.tolist(), found.tolist(), strict=True)
-    return np.array([label in pairs and pairs[label] == true for true, label in rows], dtype=np.bool_)
 
 
 def calibration_error(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> float:

@@ -17,14 +17,15 @@ from pnp_gcd.benchmark import (
     RunSettings,
     SplitSettings,
     compare_records,
+    one_run,
     read_record,
     read_records,
     repeat_run,
-    running,
 )
 from pnp_gcd.benchmark.methods import Task, build_method
+from pnp_gcd.benchmark.one_run import answer, run_once
 from pnp_gcd.benchmark.records import describe_environment, digest_data, digest_labels, write_record
-from pnp_gcd.benchmark.running import answer, run_once, use_threads
+from pnp_gcd.benchmark.running import use_threads
 from pnp_gcd.benchmark.scoring import pair_classes, score_answers
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset, load_arrays
 
@@ -219,7 +220,7 @@ def test_an_interrupted_series_goes_on_where_it_stopped(points, tmp_path, monkey
             raise KeyboardInterrupt
         return answer(*arguments)
 
-    monkeypatch.setattr(running, "answer", interrupt_second)
+    monkeypatch.setattr(one_run, "answer", interrupt_second)
     with pytest.raises(KeyboardInterrupt):
         list(Bench(tmp_path).run_all(series))
     assert len(list(tmp_path.glob("*.json"))) == 1

@@ -2,7 +2,8 @@
 
 from pnp_gcd.benchmark.methods import METHODS
 from pnp_gcd.benchmark.records import read_record, read_records
-from pnp_gcd.benchmark.running import Bench, Run, compare_records, repeat_run
+from pnp_gcd.benchmark.repeating import compare_records, repeat_run
+from pnp_gcd.benchmark.running import Bench, Run
 from pnp_gcd.benchmark.settings import RunSettings, SplitSettings
 
 __all__ = [

@@ -256,7 +256,7 @@ def _write_report(folder: str) -> int:
 
 def _repeat(arguments: argparse.Namespace) -> int:
     from pnp_gcd.benchmark.records import read_record
-    from pnp_gcd.benchmark.running import compare_records, repeat_run
+    from pnp_gcd.benchmark.repeating import compare_records, repeat_run
 
     first = read_record(arguments.repeat)
     second = repeat_run(first, data=arguments.data, verbose=int(arguments.verbose))
