@@ -57,6 +57,14 @@ FLOORS = {
     "door": {"__init__", "__main__"},
 }
 ASIDE = {"datasets", "presets"}
+# Folders beside the floors: their modules, dotted.
+FOLDERS = {
+    folder: sorted(
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for path in (PACKAGE / folder).rglob("[a-z]*.py")
+    )
+    for folder in ("datasets", "benchmark")
+}
 # Beside the estimator, on the roof: knows rows and labels, any estimator, and nothing of the method.
 MODEL_SELECTION = sorted(path.stem for path in (PACKAGE / "model_selection").glob("[a-z]*.py"))
 LEVEL = {module: level for level, modules in enumerate(FLOORS.values()) for module in modules}
@@ -130,6 +138,35 @@ def test_model_selection_knows_labels_and_metrics_and_not_the_method(module):
     assert found <= {"_compat", "inputs", "labels", "metrics", "workflows", "model_selection"}
 
 
+@pytest.mark.parametrize("module", FOLDERS["datasets"])
+def test_datasets_know_no_method(module):
+    found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert found <= {"datasets", "labels"}
+    assert not {name.split(".")[0] for name in imports_of(module)} & set(DOORS)
+
+
+@pytest.mark.parametrize("module", FOLDERS["benchmark"])
+def test_the_benchmark_takes_third_parties_by_their_doors(module):
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert not used & {"timm", "infomap", "faiss", "PIL"}
+    assert "matplotlib" not in used or module == "benchmark.pictures"
+    assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+
+
+@pytest.mark.parametrize("module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"]])
+def test_nothing_but_the_command_line_imports_the_benchmark(module):
+    assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in FOLDERS["benchmark"] if "peers" in m or m == "benchmark.methods"]
+)
+def test_methods_of_the_benchmark_know_no_data_and_no_scores(module):
+    names = {".".join(name.split(".")[:3]) for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert names.isdisjoint({"pnp_gcd.benchmark.scoring", "pnp_gcd.benchmark.one_run"})
+    assert not {name for name in names if name.startswith("pnp_gcd.datasets")}
+
+
 def test_no_two_modules_import_each_other():
     edges = {module: siblings_of(module) for module in MODULES}
 
@@ -173,7 +210,8 @@ def test_the_drawing_names_every_module():
     if not path.exists():
         pytest.skip("an installed package has no docs")
     drawn = set(re.findall(r"[a-z_]+", path.read_text()))
-    assert {*MODULES, *MODEL_SELECTION} - {"__main__", "__init__"} <= drawn
+    inside = {module.split(".")[-1] for modules in FOLDERS.values() for module in modules}
+    assert {*MODULES, *MODEL_SELECTION, *inside} - {"__main__", "__init__"} <= drawn
 
 
 # --- what an import costs ----------------------------------------------------------------------------------
