@@ -224,6 +224,15 @@ def test_clustering_is_timed_for_the_pool_and_for_all_rows(capsys, points, tmp_p
     assert float(cells[5]) > 0
 
 
+def test_a_peer_of_a_method_that_trains_a_network_sees_its_features():
+    base = RunSettings(
+        "folder", "x", parameters={"backbone": "test_vit", "backbone_weights": None, "max_iter": 2}
+    )
+    peer = base.with_method("k-means", {"n_init": 2})
+    assert peer.features == {"backbone": "test_vit", "weights": None, "image_size": None}
+    assert peer.parameters == {"n_init": 2}
+
+
 def test_analyses_are_listed(capsys):
     _, out, _ = run(capsys, "analyse", "list")
     assert len(out.splitlines()) == len(ANALYSES) == 11

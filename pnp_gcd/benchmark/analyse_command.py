@@ -37,6 +37,12 @@ def add_analyse(commands: Any) -> None:
     )
     analyse.add_argument("analysis", metavar="ANALYSIS", help='one of the names that "list" prints, or "all"')
     add_data_arguments(analyse, several=True)
+    analyse.add_argument(
+        "--method",
+        default="pnp",
+        choices=("pnp", "pnp-paper"),
+        help="what is varied: our defaults (pnp), or the paper's settings (pnp-paper)",
+    )
     analyse.set_defaults(run=_run_analyse)
 
 
@@ -58,7 +64,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     bases = []
     for path in arguments.data or [None]:
         one = argparse.Namespace(**{**vars(arguments), "data": path})
-        bases.append(read_settings(one, "pnp", arguments.seeds[0]))
+        bases.append(read_settings(one, arguments.method, arguments.seeds[0]))
     study = Study(bench, bases, arguments.seeds, _report)
     with use_threads(bases[0].n_threads):
         for name in names:

@@ -271,7 +271,7 @@ def time_clustering(study: Study) -> Outcome:
     rows, bars = [], {}
     for base in study.bases:
         split = base.split
-        data = study.bench.load(base).split(
+        data = study.bench.load(base.with_method("infomap-all", {})).split(
             study.seeds[0], known=split.known, labelled=split.labelled, unseen=split.unseen
         )
         times = time_pool_and_all(data, n_neighbors=int(base.parameters.get("n_neighbors", 10)))

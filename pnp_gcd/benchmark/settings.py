@@ -90,9 +90,16 @@ class RunSettings:
         values: dict[str, Any] = _from_plain(dict(plain))
         return cls(**(values | {"split": SplitSettings(**values["split"])}))
 
-    def with_parameters(self, **changes: Any) -> RunSettings:
-        """Return settings with some parameters of the method changed."""
-        return replace(self, parameters={**self.parameters, **changes})
+    def with_method(self, method: str, parameters: Mapping[str, Any]) -> RunSettings:
+        """Return settings of another method, which sees the features of a network that this one trains."""
+        features, backbone = self.features, self.parameters.get("backbone")
+        if features is None and backbone is not None:
+            features = {
+                "backbone": backbone,
+                "weights": self.parameters.get("backbone_weights", "auto"),
+                "image_size": self.parameters.get("image_size"),
+            }
+        return replace(self, method=method, parameters=dict(parameters), features=features)
 
     def file_stem(self, data_digest: str) -> str:
         """Return a name for the run's files: data, method, seed, and a digest of all that the run is told.

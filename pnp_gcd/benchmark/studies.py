@@ -82,7 +82,7 @@ class Study(NamedTuple):
             split = replace(split, known=variant.known)
         settings = replace(base, seed=seed, split=split, parameters={**base.parameters, **variant.parameters})
         if variant.method is not None:  # the base's parameters are another method's
-            settings = replace(settings, method=variant.method, parameters=dict(variant.parameters))
+            settings = settings.with_method(variant.method, variant.parameters)
         run = self.bench.run(settings)
         if self.report is not None:
             self.report(variant.label, run)
