@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse  # type: ignore[import-untyped, unused-ignore]
 
 from pnp_gcd._compat import Interval
 from pnp_gcd.benchmark.peers.base import (
@@ -22,6 +21,7 @@ from pnp_gcd.benchmark.peers.base import (
     nearest_centroid,
 )
 from pnp_gcd.benchmark.peers.counting import estimate_n_clusters, run_kmeans
+from pnp_gcd.clustering import mean_directions
 
 __all__ = ["KMeansPeer", "SemiSupervisedKMeans"]
 
@@ -82,8 +82,9 @@ class KMeansPeer(Peer):
 class SemiSupervisedKMeans(Peer):
     """K-means in which labelled rows stay with their class: the clustering of GCD [1]_.
 
-    Centroids of known classes start at the mean of their labelled rows, the others at unlabelled rows
-    drawn by k-means++. Unlabelled rows then go to the nearest centroid, labelled rows to their own.
+    Centroids are mean directions. Those of known classes start from their labelled rows, the others at
+    unlabelled rows drawn by k-means++. Unlabelled rows then go to the nearest centroid, labelled rows to
+    their own.
 
     Parameters
     ----------
@@ -151,16 +152,15 @@ class SemiSupervisedKMeans(Peer):
     def _run(
         self, rows: NDArray[np.float32], codes: NDArray[np.int64], n_clusters: int, rng: np.random.Generator
     ) -> _Run:
-        has_label = codes >= 0
+        has_label, pool = codes >= 0, rows[codes < 0]
         clusters = codes.copy()
-        known = _update_centroids(
-            rows[has_label], codes[has_label], np.zeros((codes.max() + 1, rows.shape[1]))
-        )
-        pool = rows[~has_label]
+        known = mean_directions(rows[has_label], codes[has_label])
         centroids = _add_by_distance(pool, known, n_clusters, rng)
         for _ in range(self.max_iter):
             clusters[~has_label] = nearest_centroid(pool, centroids)
-            moved = _update_centroids(rows, clusters, centroids)
+            moved = mean_directions(rows, clusters, n_clusters)
+            is_empty = np.bincount(clusters, minlength=n_clusters) == 0
+            moved[is_empty] = centroids[is_empty]
             shift = float(((moved - centroids) ** 2).sum())
             centroids = moved
             if shift <= self.tol:
@@ -175,29 +175,22 @@ class _Run(NamedTuple):
     inertia: float
 
 
-def _update_centroids(
-    rows: NDArray[np.float32], clusters: NDArray[np.int64], centroids: NDArray[Any]
-) -> NDArray[np.float32]:
-    """Return the mean row of each cluster; a cluster without rows stays where it was."""
-    n_clusters, n_rows = len(centroids), len(rows)
-    membership = sparse.csr_array(
-        (np.ones(n_rows), (clusters, np.arange(n_rows))), shape=(n_clusters, n_rows)
-    )
-    sizes = np.bincount(clusters, minlength=n_clusters)[:, None]
-    means = np.where(sizes > 0, (membership @ rows) / np.maximum(sizes, 1), centroids)
-    return means.astype(np.float32)
-
-
 def _add_by_distance(
     rows: NDArray[np.float32], centroids: NDArray[np.float32], n_clusters: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Add rows to the centroids, drawn by their squared distance from the nearest one (k-means++)."""
-    chosen = list(centroids)
-    nearest = centroids[nearest_centroid(rows, centroids)]
-    gaps = ((rows - nearest) ** 2).sum(axis=1).astype(np.float64)
+    """Add unit rows to the unit centroids by greedy k-means++, as scikit-learn's k-means starts.
+
+    A few rows are drawn by their squared distance from the nearest centroid; the one that brings all
+    rows nearest to a centroid is taken.
+    """
+    chosen, n_drawn = list(centroids), 2 + int(np.log(n_clusters))
+    gaps = 1.0 - (rows @ centroids.T).max(axis=1).astype(np.float64)  # half of the squared distance
     while len(chosen) < n_clusters:
+        gaps = np.maximum(gaps, 0.0)
         total = gaps.sum()
-        row = rows[rng.choice(len(rows), p=gaps / total if total > 0 else None)]
-        chosen.append(row)
-        gaps = np.minimum(gaps, ((rows - row) ** 2).sum(axis=1))
+        drawn = rows[rng.choice(len(rows), size=n_drawn, p=gaps / total if total > 0 else None)]
+        gaps_with = np.minimum(gaps[:, None], 1.0 - rows @ drawn.T)
+        best = int(gaps_with.sum(axis=0).argmin())
+        chosen.append(drawn[best])
+        gaps = gaps_with[:, best]
     return np.stack(chosen)

@@ -44,9 +44,9 @@ class SimGCD(Peer):
         The largest estimate. None takes ten a known class, 1,000 and half of the rows at most.
     max_iter : int, default=30
         Epochs.
-    batch_size : int, default=256
+    batch_size : int, default=128
         Rows per step, half of them labelled.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.3
         Of SGD with momentum 0.9, falling by a cosine.
     supervised_weight : float, default=0.35
         Share λ of the two supervised terms; the two unsupervised ones get the rest.
@@ -110,8 +110,8 @@ class SimGCD(Peer):
         *,
         max_clusters: int | None = None,
         max_iter: int = 30,
-        batch_size: int = 256,
-        learning_rate: float = 0.1,
+        batch_size: int = 128,
+        learning_rate: float = 0.3,
         supervised_weight: float = 0.35,
         entropy_weight: float = 2.0,
         temperature: float = 0.1,
@@ -198,20 +198,21 @@ class SimGCD(Peer):
     def _make_network(
         self, source: VectorSource, codes: NDArray[np.int64], n_clusters: int, seed: int
     ) -> _Network:
-        """Return the network before training: known prototypes at class means, the others at random."""
+        """Return the network before training: known prototypes at class means, others at drawn rows."""
         import torch
 
         from pnp_gcd.clustering import mean_directions
         from pnp_gcd.encoders import ProjectionHead
 
-        width = source.start.shape[1]
-        known = mean_directions(source.start[codes >= 0], codes[codes >= 0])
+        rows = source.start
+        known = mean_directions(rows[codes >= 0], codes[codes >= 0])
+        pool = np.flatnonzero(codes < 0)
+        drawn = np.random.default_rng(seed).choice(pool, n_clusters - len(known), replace=False)
         with torch.random.fork_rng(devices=[]):  # the caller's global random state stays as it was
             torch.default_generator.manual_seed(seed)
             encoder = source.make_encoder()
-            projection = ProjectionHead(width, *self.projection_width)
-            novel = torch.nn.functional.normalize(torch.randn(n_clusters - len(known), width), dim=1)
-        prototypes = torch.nn.Parameter(torch.cat([torch.from_numpy(known), novel]))
+            projection = ProjectionHead(rows.shape[1], *self.projection_width)
+        prototypes = torch.nn.Parameter(torch.from_numpy(np.concatenate([known, rows[drawn]])))
         return _Network(source.learning_parts(encoder), projection, prototypes)
 
     def _losses(
