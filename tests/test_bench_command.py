@@ -209,7 +209,7 @@ def test_the_command_writes_table_and_picture_and_keeps_the_records(capsys, poin
     ours, theirs = out.split("Published, not run here")
     assert ours.count("\n| ") == theirs.count("\n| ") == 5  # the header, its line and three variants
     assert (tmp_path / "analyses" / "potential-prototypes.png").exists()
-    assert len(list(tmp_path.glob("*.json"))) == 3
+    assert len(list((tmp_path / "analyses" / "runs").glob("*.json"))) == 3
     _, again, err = run(capsys, *command, "--set", "max_iter=1")
     assert again == out
     assert err.count("kept") == 3

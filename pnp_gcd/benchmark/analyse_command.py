@@ -16,7 +16,7 @@ from pnp_gcd.benchmark.command import add_data_arguments, format_run, read_setti
 if TYPE_CHECKING:
     from pnp_gcd.benchmark.analyses import Analysis
     from pnp_gcd.benchmark.running import Run
-    from pnp_gcd.benchmark.studies import Outcome, Study
+    from pnp_gcd.benchmark.studies import Outcome
 
 __all__ = ["add_analyse"]
 
@@ -32,8 +32,8 @@ def add_analyse(commands: Any) -> None:
         "analyse",
         help="run one of the paper's analyses, or all: tables and pictures",
         description="Run one of the paper's analyses on one or more data sets of a kind: what is left out or "
-        "varied, a table and a picture. Runs are records as those of bench, in the same folder, and are not "
-        "done twice. Progress goes to standard error, tables to standard output.",
+        "varied, a table and a picture. Runs are records as those of bench, and are not done "
+        "twice. Progress goes to standard error, tables to standard output.",
     )
     analyse.add_argument("analysis", metavar="ANALYSIS", help='one of the names that "list" prints, or "all"')
     add_data_arguments(analyse, several=True)
@@ -60,7 +60,9 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         raise ValueError(f"analysis={names[0]!r} is unknown. Pass one of {', '.join(ANALYSES)}, or all.")
     if arguments.dataset is None:
         raise ValueError("no data set is named. Run pnp-gcd analyse ANALYSIS DATASET --data PATH.")
-    bench = Bench(arguments.out, verbose=int(arguments.verbose))
+    # Apart from the records of bench, so that reports show these alone.
+    folder = Path(arguments.out) / "analyses"
+    bench = Bench(folder / "runs", look_in=arguments.out, verbose=int(arguments.verbose))
     bases = []
     for path in arguments.data or [None]:
         one = argparse.Namespace(**{**vars(arguments), "data": path})
@@ -69,7 +71,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     with use_threads(bases[0].n_threads):
         for name in names:
             outcome = ANALYSES[name].run(study)
-            print(_write_outcome(name, ANALYSES[name], outcome, study), flush=True)
+            print(_write_outcome(folder, name, ANALYSES[name], outcome, study.seeds), flush=True)
     return 0
 
 
@@ -78,22 +80,22 @@ def _report(label: str, run: Run) -> None:
     print(f"{format_run(run.record)}  {label}{state}", file=sys.stderr, flush=True)
 
 
-def _write_outcome(name: str, analysis: Analysis, outcome: Outcome, study: Study) -> str:
-    """Write table and picture below the folder of records; return the table."""
-    folder = Path(study.bench.out) / "analyses"
+def _write_outcome(
+    folder: Path, name: str, analysis: Analysis, outcome: Outcome, seeds: Sequence[int]
+) -> str:
+    """Write table and picture; return the table."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = _format_outcome(analysis, outcome, study)
+    text = _format_outcome(analysis, outcome, seeds)
     (folder / f"{name}.md").write_text(f"{text}\n![{analysis.title}]({name}.png)\n", encoding="utf-8")
     outcome.draw().savefig(folder / f"{name}.png", dpi=130)
     return text
 
 
-def _format_outcome(analysis: Analysis, outcome: Outcome, study: Study) -> str:
-    seeds = ", ".join(map(str, study.seeds))
+def _format_outcome(analysis: Analysis, outcome: Outcome, seeds: Sequence[int]) -> str:
     lines = [
         f"## {analysis.title}",
         "",
-        f"As the paper's {analysis.place}; seeds {seeds}.",
+        f"As the paper's {analysis.place}; seeds {', '.join(map(str, seeds))}.",
         "",
         *_format_table(outcome.header, outcome.rows),
         "",

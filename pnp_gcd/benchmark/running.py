@@ -6,6 +6,7 @@ Knows files and settings. What happens in a run is in ``one_run``.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,8 @@ class Bench:
         Folder of records. A run whose record is there is not done again.
     again : bool, default=False
         Run even then.
+    look_in : str, path or None, default=None
+        Another folder of records; a run whose record is there is not done either.
     keep_features : bool, default=False
         Keep the pool's learnt features beside the record, of methods that have ``transform``.
     verbose : int, default=0
@@ -62,9 +65,16 @@ class Bench:
     """
 
     def __init__(
-        self, out: str | Path, *, again: bool = False, keep_features: bool = False, verbose: int = 0
+        self,
+        out: str | Path,
+        *,
+        again: bool = False,
+        look_in: str | Path | None = None,
+        keep_features: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.out = Path(out)
+        self.look_in = None if look_in is None else Path(look_in)
         self.again = again
         self.keep_features = keep_features
         self.verbose = verbose
@@ -77,8 +87,8 @@ class Bench:
         -------
         Bench
         """
-        bench = Bench(self.out, again=self.again, keep_features=True, verbose=self.verbose)
-        bench._loaded = self._loaded
+        bench = copy.copy(self)
+        bench.keep_features = True
         return bench
 
     def run(self, settings: RunSettings) -> Run:
@@ -96,9 +106,11 @@ class Bench:
         settings = RunSettings.from_json(settings.to_json())  # as it will be read back
         with use_threads(settings.n_threads):
             loaded = self._load(settings)
-            path = self.out / f"{settings.file_stem(loaded.sha256)}.json"
-            if not self.again and self._is_done(path):
-                return Run(read_record(path), path, is_new=False)
+            name = f"{settings.file_stem(loaded.sha256)}.json"
+            path = self.out / name
+            for done in (path, (self.look_in or self.out) / name):
+                if not self.again and self._is_done(done):
+                    return Run(read_record(done), done, is_new=False)
             dataset = self._embed(settings, loaded.dataset)
             record, arrays = run_once(
                 settings,
