@@ -1,6 +1,11 @@
 """The small worlds that several test files look at."""
 
+import os
 from typing import NamedTuple
+
+# Tests side by side get one thread each: two that spin for the same core take many times as long.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Before infomap: imported after it, faiss makes infomap crash the interpreter (both are SWIG modules that
 # share one type table). test_clustering.py tests that in a process of its own.
