@@ -1,6 +1,8 @@
 """``pnp-gcd bench`` and ``pnp-gcd analyse`` as a user types them."""
 
+import argparse
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from pnp_gcd import cli
 from pnp_gcd.benchmark import METHODS, Run
 from pnp_gcd.benchmark.analyses import ANALYSES
+from pnp_gcd.benchmark.command import add_data_arguments, read_settings
 from pnp_gcd.benchmark.settings import RunSettings
 from pnp_gcd.benchmark.studies import Answered, Study, find_shared_classes, name_best
 from pnp_gcd.datasets import DATASETS
@@ -104,6 +107,41 @@ def test_arguments_that_cannot_be_read_are_refused_at_once(capsys, arguments):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["bench", "digits", *arguments])
     assert "such as" in capsys.readouterr().err
+
+
+def read(*arguments, method="pnp"):
+    parser = argparse.ArgumentParser()
+    add_data_arguments(parser)
+    return read_settings(parser.parse_args(["folder", "--data", "x", *arguments]), method, seed=0)
+
+
+def test_options_of_images_reach_the_method_or_the_features():
+    trained = read("--backbone", "b", "--weights", "w", "--image-size", "64")
+    assert trained.parameters == {"backbone": "b", "backbone_weights": "w", "image_size": 64}
+    assert trained.features is None
+    paper = read("--weights", "w", "--image-size", "64", method="pnp-paper")
+    assert paper.parameters == {"backbone_weights": "w", "image_size": 64}
+    frozen = read("--frozen", "--weights", "none", method="pnp-paper")
+    assert frozen.features == {"backbone": "vit_base_patch16_224.dino", "weights": None, "image_size": None}
+    assert not frozen.parameters
+    peer = read("--backbone", "b", "--unit", method="k-means")
+    assert peer.features == {"scale": "unit", "backbone": "b", "weights": "auto", "image_size": None}
+    assert read("--embedder", "tfidf", "--unit").features == {"scale": "unit", "embedder": "tfidf"}
+    assert read().features is None
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        (["--weights", "w"], "pnp"),
+        (["--image-size", "64"], "k-means"),
+        (["--frozen"], "pnp"),
+        (["--embedder", "tfidf", "--backbone", "b"], "pnp"),
+    ],
+)
+def test_options_without_effect_are_refused(options, method):
+    with pytest.raises(ValueError, match="--backbone"):
+        read(*options, method=method)
 
 
 def test_the_list_names_every_data_set_and_method(capsys):
@@ -212,7 +250,7 @@ def test_the_command_writes_table_and_picture_and_keeps_the_records(capsys, poin
     assert len(list((tmp_path / "analyses" / "runs").glob("*.json"))) == 3
     _, again, err = run(capsys, *command, "--set", "max_iter=1")
     assert again == out
-    assert err.count("kept") == 3
+    assert err.count("kept from") == 3
 
 
 def test_clustering_is_timed_for_the_pool_and_for_all_rows(capsys, points, tmp_path):
@@ -231,6 +269,29 @@ def test_a_peer_of_a_method_that_trains_a_network_sees_its_features():
     peer = base.with_method("k-means", {"n_init": 2})
     assert peer.features == {"backbone": "test_vit", "weights": None, "image_size": None}
     assert peer.parameters == {"n_init": 2}
+
+
+def test_an_analysis_divides_the_rows_by_the_seed_it_is_told(study):
+    seeds = []
+    reported = study._replace(
+        split_seed=7, report=lambda label, run: seeds.append(run.record["settings"]["split"]["seed"])
+    )
+    ANALYSES["memory"].run(reported)
+    assert set(seeds) == {7}
+
+
+def test_two_data_sets_of_one_name_are_refused(capsys, points, tmp_path):
+    code, _, err = run(capsys, "analyse", "memory", "arrays", "--data", points, points, "--out", tmp_path)
+    assert code == 1
+    assert "two data sets alike: points, points" in err
+
+
+def test_an_analysis_that_cannot_draw_says_so_before_it_runs(capsys, points, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = run(capsys, "analyse", "memory", "arrays", "--data", points, "--out", tmp_path)
+    assert code == 1
+    assert 'pip install "pnp-gcd[plots]"' in err
+    assert not list(tmp_path.iterdir())
 
 
 def test_analyses_are_listed(capsys):

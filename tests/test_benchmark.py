@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,6 +29,12 @@ from pnp_gcd.benchmark.records import describe_environment, digest_data, digest_
 from pnp_gcd.benchmark.running import use_threads
 from pnp_gcd.benchmark.scoring import pair_classes, score_answers
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset, load_arrays
+from pnp_gcd.exceptions import DiscoveryWarning
+
+RECORD_PARTS = (
+    *("settings", "parameters", "given", "data", "split"),
+    *("scores", "seconds", "environment", "started"),
+)
 
 QUICK = {
     "pnp": {"max_iter": 2},
@@ -167,21 +174,36 @@ def test_infinite_parameters_survive_json():
 
 def test_a_record_that_cannot_be_written_leaves_the_one_before(tmp_path):
     path = tmp_path / "record.json"
-    write_record({"format": 1, "settings": {}}, path)
+    record = dict.fromkeys(RECORD_PARTS) | {"format": 1}
+    write_record(record, path)
     with pytest.raises(ValueError, match="Out of range"):
-        write_record({"format": 1, "settings": {}, "score": float("nan")}, path)
-    assert read_record(path) == {"format": 1, "settings": {}}
+        write_record(record | {"score": float("nan")}, path)
+    assert read_record(path) == record
     assert os.listdir(tmp_path) == ["record.json"]
 
 
 def test_files_that_are_no_records_are_passed_over_and_none_at_all_is_told(tmp_path):
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match="holds no record"):
+    left_out = pytest.warns(DiscoveryWarning, match="other.json' is no record")
+    with left_out, pytest.raises(ValueError, match="holds no record"):
         read_records(tmp_path)
-    write_record({"format": 1, "settings": {"seed": 2}}, tmp_path / "b.json")
-    assert read_records(tmp_path) == [{"format": 1, "settings": {"seed": 2}}]
+    record = dict.fromkeys(RECORD_PARTS) | {"format": 1}
+    write_record(record, tmp_path / "b.json")
+    with pytest.warns(DiscoveryWarning, match="other.json"):
+        assert read_records(tmp_path) == [record]
     with pytest.raises(ValueError, match="does not exist"):
         read_records(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["random_state", "verbose", "cache_dir"])
+def test_parameters_of_the_run_are_no_parameters_of_the_method(points, tmp_path, name):
+    with pytest.raises(ValueError, match=f"sets '{name}', which belongs to the run"):
+        Bench(tmp_path).run(RunSettings("arrays", points, method="k-means", parameters={name: 3}))
+
+
+def test_a_number_of_classes_among_the_parameters_is_a_gift_and_recorded_as_one(points, tmp_path):
+    settings = RunSettings("arrays", points, method="pnp", parameters={"max_iter": 0, "n_clusters": 4})
+    assert Bench(tmp_path).run(settings).record["given"] == "the number of classes"
 
 
 def test_labels_are_known_by_value_and_order():
@@ -190,17 +212,32 @@ def test_labels_are_known_by_value_and_order():
     assert digest_labels([1, 2]) != digest_labels(["1", "2"])
 
 
-def test_images_are_known_by_name_and_size_wherever_the_folder_is(tmp_path):
-    digests = []
-    for root in ("one", "two"):
-        (tmp_path / root).mkdir()
-        (tmp_path / root / "a.jpg").write_bytes(b"12345")
-        X = np.array([str(tmp_path / root / "a.jpg")])
-        empty = X[:0]
-        y = np.array(["cat"])
-        dataset = DiscoveryDataset("set", "images", X, y, empty, y[:0], classes=y)
-        digests.append(digest_data(dataset, str(tmp_path / root)))
-    assert digests[0] == digests[1]
+def make_folder(root, content=b"12345"):
+    root.mkdir()
+    (root / "a.jpg").write_bytes(content)
+    X, y = np.array([str(root / "a.jpg")]), np.array(["cat"])
+    return DiscoveryDataset("set", "images", X, y, X[:0], y[:0], classes=y)
+
+
+def test_images_are_known_by_name_and_content_wherever_the_folder_is(tmp_path):
+    first = digest_data(make_folder(tmp_path / "one"), str(tmp_path / "one"))
+    assert first == digest_data(make_folder(tmp_path / "two"), str(tmp_path / "two"))
+    changed = make_folder(tmp_path / "three", b"54321")  # of the same size
+    assert first != digest_data(changed, str(tmp_path / "three"))
+
+
+def test_data_with_other_known_classes_are_other_data(points):
+    dataset = load_arrays(points)
+    digests = {digest_data(dataset, None)}
+    for known in (["ant"], ["bee"]):
+        digests.add(digest_data(dataclasses.replace(dataset, known_classes=np.array(known)), None))
+    assert len(digests) == 3
+
+
+def test_a_text_that_names_a_file_is_a_text(tmp_path):
+    (tmp_path / "file").write_text("x")
+    X, y = np.array([str(tmp_path / "file"), "no file at all"]), np.array(["a", "b"])
+    assert digest_data(DiscoveryDataset("set", "texts", X, y, X[:0], y[:0], classes=y), str(tmp_path))
 
 
 def test_the_environment_names_the_sources_by_digest():
@@ -237,6 +274,54 @@ def test_other_settings_or_other_data_are_another_run(points, tmp_path):
     with np.load(points) as arrays:
         np.savez(tmp_path / "points.npz", X=arrays["X"][::-1], y=arrays["y"][::-1])
     assert Bench(tmp_path).run(settings_for(str(tmp_path / "points.npz"))).path != first.path
+
+
+@pytest.mark.parametrize("damage", ["half a record", "half an archive", "no archive", "a part is missing"])
+def test_a_damaged_record_is_told_and_run_again(points, tmp_path, damage):
+    first = Bench(tmp_path).run(settings_for(points))
+    if damage == "half a record":
+        first.path.write_text(first.path.read_text()[:100])
+    elif damage == "half an archive":
+        first.path.with_suffix(".npz").write_bytes(first.path.with_suffix(".npz").read_bytes()[:60])
+    elif damage == "no archive":
+        first.path.with_suffix(".npz").unlink()
+    else:
+        record = json.loads(first.path.read_text())
+        first.path.write_text(json.dumps({name: record[name] for name in ("format", "settings")}))
+    with pytest.warns(DiscoveryWarning, match="Run again, as it cannot be read"):
+        second = Bench(tmp_path).run(settings_for(points))
+    assert second.is_new
+    assert not Bench(tmp_path).run(settings_for(points)).is_new
+
+
+def test_a_record_made_with_other_defaults_is_not_kept(points, tmp_path):
+    first = Bench(tmp_path).run(settings_for(points))
+    record = json.loads(first.path.read_text())
+    record["parameters"]["n_init"] = 3  # as if that version's default had been 3
+    first.path.write_text(json.dumps(record))
+    assert Bench(tmp_path).run(settings_for(points)).is_new
+
+
+def test_an_embedder_that_has_changed_is_another_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    table = ["text,label", *(f"{'ab'[place % 2] * (place % 2 + 2)},{place % 2}" for place in range(20))]
+    (tmp_path / "texts.csv").write_text("\n".join(table))
+    module = (
+        "import numpy as np\n\ndef embed(texts):\n    return np.array([[len(t), {}] for t in texts], float)\n"
+    )
+    settings = RunSettings(
+        *("csv", str(tmp_path / "texts.csv")),
+        data_options={"text": "text"},
+        features={"embedder": "letters_of_a_text:embed"},
+        method="k-means",
+    )
+    paths = []
+    for number in (1, 2):
+        (tmp_path / "letters_of_a_text.py").write_text(module.format(number))
+        monkeypatch.delitem(sys.modules, "letters_of_a_text", raising=False)
+        paths.append(Bench(tmp_path / "out").run(settings).path)
+    assert paths[0] != paths[1]
+    assert len(list((tmp_path / "out" / "features").iterdir())) == 2
 
 
 def test_again_runs_what_has_a_record(points, tmp_path):

@@ -582,13 +582,20 @@ def test_quotes_and_requests_out_of_scope(tmp_path):
     assert data.X_test.tolist() == ["so"]
 
 
+def test_quotes_that_are_no_quotes_of_csv_belong_to_the_text(tmp_path):
+    write(tmp_path / "train.tsv", 'text\tlabel\n"Bad" parameter in Java\tjava\nsay "hi\tbash\n')
+    write(tmp_path / "test.tsv", 'text\tlabel\n"quoted, whole"\tjava\n')
+    loaded = load_dataset("stackoverflow", tmp_path, partial=True)
+    assert loaded.X.tolist() == ['"Bad" parameter in Java', 'say "hi']
+    assert loaded.X_test.tolist() == ["quoted, whole"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("text\tlabel\na\n", r"train\.tsv' has 1 cells in line 2"),
         ("question\tlabel\na\tb\n", r"text='text' is no column"),
         ("text\tlabel\n", r"has 0 rows"),
-        ('text\tlabel\n"a\tb\n', r"cannot be read near line"),
     ],
 )
 def test_tables_of_texts_that_cannot_be_read_are_named(tmp_path, text, message):

@@ -42,6 +42,7 @@ def make_record(dataset="cub200", method="pnp", seed=0, *, given="nothing", scor
         "data": {"sha256": "d0", "kind": "images", "n_rows": 9, "n_classes": 4},
         "split": {"n_labelled": 3, "n_unlabelled": 6, "n_unseen": 2, "sha256": f"split {seed}"},
         "given": given,
+        "parameters": {},
         "scores": {
             **{"all": 0.5, "known": 0.6, "novel": 0.4, "named": 0.5, "unseen_all": 0.5},
             **{"n_clusters": 4, "n_true": 4, "auroc": 0.9},
@@ -54,6 +55,7 @@ def make_record(dataset="cub200", method="pnp", seed=0, *, given="nothing", scor
     }
     for name, value in changes.items():
         (record if name in record else record["settings"])[name] = value
+    record["settings"]["parameters"] = dict(record["parameters"])
     return record
 
 
@@ -122,6 +124,23 @@ def test_what_some_runs_lack_is_averaged_over_the_others_and_said():
 # --- what may be averaged ----------------------------------------------------------------------------------
 
 
+def test_runs_whose_defaults_differ_are_not_averaged():
+    first, second = make_record(seed=0, scores={"all": 0.2}), make_record(seed=1, scores={"all": 0.8})
+    first["parameters"], second["parameters"] = {"learning_rate": 0.1}, {"learning_rate": 0.3}
+    rows = read_runs([first, second])
+    assert sorted(row["All"] for row in rows.values()) == ["20.0", "80.0"]
+    assert any("learning_rate=0.3" in name for name, _ in rows)
+
+
+def test_a_part_of_the_data_is_told_to_be_not_comparable():
+    whole = make_record("cub200", data={"sha256": "d0", "kind": "images", "n_classes": 200})
+    whole["split"] = {"n_labelled": 1498, "n_unlabelled": 4496}
+    part = make_record("cub200", data={"sha256": "d1", "kind": "images", "n_classes": 4})
+    told = "Not the paper's data"
+    assert told not in to_markdown(make_tables([whole]))
+    assert told in to_markdown(make_tables([part]))
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -130,7 +149,7 @@ def test_what_some_runs_lack_is_averaged_over_the_others_and_said():
         ({"features": {"backbone": "vit"}}, "features.backbone=vit"),
         ({"data": {"sha256": "another", "kind": "images"}}, "data sha256=another"),
         ({"data_options": {"label": "x"}}, "data.label=x"),
-        ({"data": {"sha256": "d0", "kind": "images", "weights_sha256": ["w"]}}, 'weights sha256=["w"]'),
+        ({"data": {"sha256": "d0", "kind": "images", "inputs_sha256": {"weights": "w"}}}, "weights=w"),
     ],
 )
 def test_runs_told_different_things_are_rows_of_their_own_whose_names_say_what_differs(changes, told):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pnp_gcd.benchmark.command import add_data_arguments, format_run, read_settings
+from pnp_gcd.benchmark.command import add_data_arguments, format_run, read_settings, say_if_kept
 
 if TYPE_CHECKING:
     from pnp_gcd.benchmark.analyses import Analysis
@@ -48,6 +48,7 @@ def add_analyse(commands: Any) -> None:
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
     from pnp_gcd.benchmark.analyses import ANALYSES
+    from pnp_gcd.benchmark.pictures import check_drawing
     from pnp_gcd.benchmark.running import Bench, use_threads
     from pnp_gcd.benchmark.studies import Study
 
@@ -60,6 +61,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         raise ValueError(f"analysis={names[0]!r} is unknown. Pass one of {', '.join(ANALYSES)}, or all.")
     if arguments.dataset is None:
         raise ValueError("no data set is named. Run pnp-gcd analyse ANALYSIS DATASET --data PATH.")
+    check_drawing()
     # Apart from the records of bench, so that reports show these alone.
     folder = Path(arguments.out) / "analyses"
     bench = Bench(folder / "runs", look_in=arguments.out, verbose=int(arguments.verbose))
@@ -67,7 +69,10 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     for path in arguments.data or [None]:
         one = argparse.Namespace(**{**vars(arguments), "data": path})
         bases.append(read_settings(one, arguments.method, arguments.seeds[0]))
-    study = Study(bench, bases, arguments.seeds, _report)
+    titles = [base.title for base in bases]
+    if len(set(titles)) < len(titles):
+        raise ValueError(f"--data names two data sets alike: {', '.join(titles)}. Rename one of them.")
+    study = Study(bench, bases, arguments.seeds, arguments.split_seed, _report)
     with use_threads(bases[0].n_threads):
         for name in names:
             outcome = ANALYSES[name].run(study)
@@ -76,8 +81,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
 
 
 def _report(label: str, run: Run) -> None:
-    state = "" if run.is_new else "  kept"
-    print(f"{format_run(run.record)}  {label}{state}", file=sys.stderr, flush=True)
+    print(f"{format_run(run.record)}  {label}{say_if_kept(run)}", file=sys.stderr, flush=True)
 
 
 def _write_outcome(

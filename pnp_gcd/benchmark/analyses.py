@@ -271,10 +271,15 @@ def time_clustering(study: Study) -> Outcome:
     rows, bars = [], {}
     for base in study.bases:
         split = base.split
-        data = study.bench.load(base.with_method("infomap-all", {})).split(
-            study.seeds[0], known=split.known, labelled=split.labelled, unseen=split.unseen
-        )
-        times = time_pool_and_all(data, n_neighbors=int(base.parameters.get("n_neighbors", 10)))
+        dataset = study.bench.load(base.with_method("infomap-all", {}))
+        if dataset.kind != "features":
+            raise ValueError(
+                f"{dataset.name} is {dataset.kind}. Name a network, --backbone NAME, to time features."
+            )
+        seed = study.seeds[0] if study.split_seed is None else study.split_seed
+        data = dataset.split(seed, known=split.known, labelled=split.labelled, unseen=split.unseen)
+        n_neighbors = base.parameters.get("n_neighbors", "auto")
+        times = time_pool_and_all(data, n_neighbors=10 if n_neighbors == "auto" else int(n_neighbors))
         ratio = times.seconds_all / times.seconds_unlabelled
         cells = (times.n_unlabelled, times.seconds_unlabelled, times.n_all, times.seconds_all, ratio)
         rows.append(

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pnp_gcd.benchmark.running import Bench, Run
     from pnp_gcd.benchmark.settings import RunSettings
 
-__all__ = ["add_bench", "add_data_arguments", "format_run", "read_settings"]
+__all__ = ["add_bench", "add_data_arguments", "format_run", "read_settings", "say_if_kept"]
 
+_PAPERS_BACKBONE = "vit_base_patch16_224.dino"
 _COLUMNS = ("All", "Known", "Novel", "named", "unseen", "AUROC", "classes", "seconds")
 _SCORES = ("all", "known", "novel", "named", "unseen_all")
 
@@ -97,7 +98,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, several: bool = False
     )
     seen = parser.add_argument_group("what methods see")
     seen.add_argument("--backbone", metavar="NAME", help="network of timm, for images")
-    seen.add_argument("--weights", default="auto", metavar="FILE", help="its weights (default: timm's own)")
+    seen.add_argument(
+        "--weights", metavar="FILE", help='its weights, "none" for random (default: timm\'s own)'
+    )
     seen.add_argument("--image-size", type=int, metavar="N", help="pixels (default: the network's own)")
     seen.add_argument(
         "--frozen", action="store_true", help="every method sees the network's features; none trains it"
@@ -124,32 +127,14 @@ def read_settings(arguments: argparse.Namespace, method: str, seed: int) -> RunS
     from pnp_gcd.benchmark.methods import find_method
     from pnp_gcd.benchmark.settings import RunSettings, SplitSettings
 
-    parameters, features = dict(arguments.set or ()), None
-    if arguments.embedder is not None:
-        features = {"embedder": arguments.embedder}
-    elif arguments.unit:
-        features = {"scale": "unit"}
-    elif arguments.backbone is not None:
-        weights = None if arguments.weights == "none" else arguments.weights
-        if arguments.frozen or not find_method(method).sees_images:
-            features = {
-                "backbone": arguments.backbone,
-                "weights": weights,
-                "image_size": arguments.image_size,
-            }
-        else:
-            parameters = {
-                "backbone": arguments.backbone,
-                "backbone_weights": weights,
-                "image_size": arguments.image_size,
-            } | parameters
+    parameters, features = _read_inputs(arguments, find_method(method).sees_images, method)
     return RunSettings(
         dataset=arguments.dataset,
         data=None if arguments.data is None else str(arguments.data),
         data_options=dict(arguments.data_option or ()),
         features=features,
         method=method,
-        parameters=parameters,
+        parameters=parameters | dict(arguments.set or ()),
         seed=seed,
         split=SplitSettings(
             seed=seed if arguments.split_seed is None else arguments.split_seed,
@@ -159,6 +144,35 @@ def read_settings(arguments: argparse.Namespace, method: str, seed: int) -> RunS
         ),
         n_threads=arguments.threads or os.cpu_count() or 1,
     )
+
+
+def _read_inputs(
+    arguments: argparse.Namespace, sees_images: bool, method: str
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the method's parameters of images, and how features are made; refuse options without effect."""
+    network = {
+        "backbone": arguments.backbone,
+        "weights": None if arguments.weights == "none" else arguments.weights,
+        "image_size": arguments.image_size,
+    }
+    asked = [name for name in ("backbone", "weights", "image_size") if getattr(arguments, name) is not None]
+    if arguments.embedder is not None and (asked or arguments.frozen):
+        raise ValueError("--embedder is for texts, --backbone and its kin for images. Pass one of them.")
+    parameters: dict[str, Any] = {}
+    features: dict[str, Any] = {"scale": "unit"} if arguments.unit else {}
+    if arguments.embedder is not None:
+        features["embedder"] = arguments.embedder
+    elif sees_images and not arguments.frozen and not arguments.unit:
+        named = {"backbone": "backbone", "weights": "backbone_weights", "image_size": "image_size"}
+        parameters = {named[name]: network[name] for name in asked}
+    elif arguments.frozen or asked:
+        features |= network | {"weights": "auto" if arguments.weights is None else network["weights"]}
+        features["backbone"] = arguments.backbone or (_PAPERS_BACKBONE if method == "pnp-paper" else None)
+        if features["backbone"] is None:
+            raise ValueError("--frozen, --weights and --image-size need a network: --backbone NAME.")
+    if asked and arguments.backbone is None and parameters and method != "pnp-paper":
+        raise ValueError("--weights and --image-size need a network: --backbone NAME.")
+    return parameters, features or None
 
 
 def _run_bench(arguments: argparse.Namespace) -> int:
@@ -184,7 +198,7 @@ def _run_methods(arguments: argparse.Namespace) -> int:
     for method in methods:
         find_method(method)
     bench = Bench(arguments.out, again=arguments.again, verbose=int(arguments.verbose))
-    _check_names(arguments)
+    bench.check(read_settings(arguments, methods[0], arguments.seeds[0]))
     print(_format_line("data", "method", "seed", _COLUMNS), flush=True)
     n_failed, records = 0, []
     for method in methods:
@@ -204,30 +218,36 @@ def _run_methods(arguments: argparse.Namespace) -> int:
 def _run_one(bench: Bench, settings: RunSettings) -> Run | None:
     try:
         run = bench.run(settings)
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # whatever it is, the other runs go on
         print(
             f"pnp-gcd: {settings.method}, seed {settings.seed}, did not run: {type(error).__name__}: {error}",
             file=sys.stderr,
             flush=True,
         )
         return None
-    note = "" if run.is_new else f"  kept from {run.record['started']}{_say_if_other_code(run.record)}"
-    print(format_run(run.record) + note, flush=True)
+    print(format_run(run.record) + say_if_kept(run), flush=True)
     return run
 
 
-def _say_if_other_code(record: dict[str, Any]) -> str:
+def say_if_kept(run: Run) -> str:
+    """Say when a run was made, if not now, and whether the code has changed since.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+    """
     from pnp_gcd.benchmark.records import describe_environment
 
-    same = record["environment"]["sources_sha256"] == describe_environment()["sources_sha256"]
-    return "" if same else ", by other code: --again runs it anew"
-
-
-def _check_names(arguments: argparse.Namespace) -> None:
-    """Fail on a misspelt data set or missing folder once, and not with every method."""
-    from pnp_gcd.datasets import load_dataset
-
-    load_dataset(arguments.dataset, arguments.data, **dict(arguments.data_option or ()))
+    if run.is_new:
+        return ""
+    same = run.record["environment"]["sources_sha256"] == describe_environment()["sources_sha256"]
+    return f"  kept from {run.record['started']}" + (
+        "" if same else ", by other code: bench --again runs it anew"
+    )
 
 
 def _print_names() -> int:
@@ -259,7 +279,7 @@ def _repeat(arguments: argparse.Namespace) -> int:
     from pnp_gcd.benchmark.repeating import compare_records, repeat_run
 
     first = read_record(arguments.repeat)
-    second = repeat_run(first, data=arguments.data, verbose=int(arguments.verbose))
+    second = repeat_run(first, data=arguments.data, weights=arguments.weights, verbose=int(arguments.verbose))
     print(_format_line("data", "method", "seed", _COLUMNS))
     print(format_run(first) + "  recorded")
     print(format_run(second) + "  now")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pnp_gcd.benchmark.settings import RunSettings
+from pnp_gcd.benchmark.settings import RunSettings, from_plain
 
 __all__ = ["Record", "Runs", "flatten", "freeze", "gather", "gather_runs", "join", "say_plain", "title_of"]
 
@@ -105,15 +105,20 @@ def _describe_task(record: Record) -> dict[str, Any]:
 
 
 def _describe_method(record: Record) -> dict[str, Any]:
+    """Return what must be the same in runs that are averaged: all parameters, defaults too."""
     settings, data = record["settings"], record.get("data", {})
-    parameters = {str(name): value for name, value in settings.get("parameters", {}).items()}
+    parameters = record.get("parameters", settings.get("parameters", {}))
     return {
         "method": settings["method"],
         "given": record["given"],
         "features": settings.get("features"),
         "kind": data.get("kind"),
-        "weights sha256": data.get("weights_sha256"),
-        "parameters": parameters,
+        "inputs sha256": data.get("inputs_sha256", {}),
+        "parameters": {
+            str(name): from_plain(value)
+            for name, value in parameters.items()
+            if name != "n_clusters" or name in settings.get("parameters", {})  # else the data's own
+        },
     }
 
 
@@ -134,7 +139,8 @@ def _make_names(runs: Sequence[Runs]) -> list[str]:
         if not told and any(name.startswith("parameters.") for others in found for name in others):
             told = ["its own parameters"]
         names.append(f"{each.name} ({', '.join(told)})" if told else each.name)
-    digests = [hashlib.sha256(freeze(each.settings).encode()).hexdigest()[:6] for each in runs]
+    described = [freeze([each.settings, _describe_method(each.records[0])]) for each in runs]
+    digests = [hashlib.sha256(each.encode()).hexdigest()[:6] for each in described]
     return [
         f"{name}, {digest}" if names.count(name) > 1 else name
         for name, digest in zip(names, digests, strict=True)

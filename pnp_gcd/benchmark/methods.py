@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["METHODS", "Method", "Task", "build_method"]
+__all__ = ["METHODS", "RESERVED", "Method", "Task", "build_method", "find_method"]
 
 Given = Literal["nothing", "the number of classes"]
 
 # Parameters of the paper's presets that only images have.
 _OF_IMAGES = ("backbone", "n_trainable_blocks", "cache_size")
+RESERVED = ("random_state", "verbose", "cache_dir")
 # The paper's k for most of its fine-grained sets, for data that it does not know.
 _NEAREST_PRESET = "cub200"
 
@@ -61,6 +62,12 @@ def build_method(name: str, task: Task, parameters: Mapping[str, Any]) -> Any:
     PNPDiscoverer(max_iter=3, random_state=0)
     """
     method = find_method(name)
+    reserved = [parameter for parameter in RESERVED if parameter in parameters]
+    if reserved:
+        raise ValueError(
+            f"parameters={dict(parameters)} sets {reserved[0]!r}, which belongs to the run. Leave it "
+            "out: the run's own seed, verbosity and folder are used."
+        )
     if method.given == "nothing" and task.n_clusters is not None:
         raise ValueError(f"n_clusters={task.n_clusters} is given to {name}, which is to find it. Pass None.")
     estimator = method.build(task)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import datetime
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.benchmark.embedding import digest_inputs
 from pnp_gcd.benchmark.methods import Task, build_method, find_method
 from pnp_gcd.benchmark.records import (
     FORMAT,
+    are_files,
     describe_environment,
-    digest_file,
     digest_labels,
     digest_split,
 )
@@ -26,7 +26,7 @@ from pnp_gcd.benchmark.scoring import score_answers
 from pnp_gcd.benchmark.settings import RunSettings, to_plain
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset
 
-__all__ = ["Answers", "OneRun", "answer", "check_visible", "run_once"]
+__all__ = ["Answers", "OneRun", "answer", "check_visible", "list_parameters", "run_once"]
 
 # What a fitted estimator chose from the data, where it has it.
 _CHOSEN = (
@@ -95,10 +95,10 @@ def run_once(
     record = {
         "format": FORMAT,
         "settings": settings.to_json(),
-        "parameters": _list_parameters(model),
-        "given": find_method(settings.method).given,
+        "parameters": list_parameters(model),
+        "given": "nothing" if getattr(model, "n_clusters", None) is None else "the number of classes",
         "data": _describe_data(settings, dataset),
-        "split": _describe_split(data, settings.data),
+        "split": _describe_split(data, settings.data if are_files(dataset.kind, dataset.X) else None),
         "scores": score_answers(
             data, found, found_unseen, n_clusters=model.n_clusters_, novelty=answers.novelty
         ),
@@ -165,6 +165,11 @@ def answer(
 def check_visible(settings: RunSettings, dataset: DiscoveryDataset) -> None:
     """Refuse what a method cannot see, and say how it could."""
     method = find_method(settings.method)
+    if dataset.kind == "features" and dataset.X.ndim == 3 and not method.sees_images:
+        raise ValueError(
+            f"method={settings.method!r} sees one vector a row, but {dataset.name} has views of each. "
+            "Average them first, or run pnp."
+        )
     if dataset.kind == "texts":
         raise ValueError(
             f"{dataset.name} is texts, which no method sees as such. Name an embedder: --embedder tfidf, or "
@@ -186,15 +191,13 @@ def check_visible(settings: RunSettings, dataset: DiscoveryDataset) -> None:
 
 
 def _describe_data(settings: RunSettings, dataset: DiscoveryDataset) -> dict[str, Any]:
-    """Return kind, sizes and digests of files of weights."""
-    weights = [settings.parameters.get("backbone_weights"), (settings.features or {}).get("weights")]
-    files = [str(path) for path in weights if path and Path(str(path)).is_file()]
+    """Return kind, sizes and digests of files that the settings name."""
     return {
         "kind": dataset.kind,
         "n_rows": len(dataset.X),
         "n_test_rows": len(dataset.X_test),
         "n_classes": len(dataset.classes),
-        "weights_sha256": [digest_file(path) for path in files],
+        "inputs_sha256": digest_inputs(settings.parameters, settings.features),
     }
 
 
@@ -210,7 +213,7 @@ def _describe_split(data: DiscoveryData, root: str | None) -> dict[str, Any]:
     }
 
 
-def _list_parameters(model: Any) -> dict[str, Any]:
+def list_parameters(model: Any) -> dict[str, Any]:
     """Return all parameters, defaults too: another version's may differ."""
     elsewhere = ("random_state", "verbose", "cache_dir")
     parameters = {

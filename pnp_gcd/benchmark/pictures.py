@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Map", "draw_bars", "draw_curves", "draw_grouped_bars", "draw_lines", "draw_maps"]
+__all__ = ["Map", "check_drawing", "draw_bars", "draw_curves", "draw_grouped_bars", "draw_lines", "draw_maps"]
 
 _INK = "#26323f"
 _COLOURS = ("#4c78a8", "#e07b39", "#4a9a6f", "#8a64ad", "#b8525a", "#6f7d8c", "#b0902c", "#3f8f9e", "#a05195")
@@ -29,6 +29,16 @@ class Map(NamedTuple):
     features: NDArray[np.float32]
     classes: NDArray[Any]
     is_known: NDArray[np.bool_]
+
+
+def check_drawing() -> None:
+    """Raise if nothing can be drawn, and say how to mend that."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            'Pictures need matplotlib, which is not installed. Install it: pip install "pnp-gcd[plots]".'
+        ) from error
 
 
 def draw_bars(values: Mapping[str, Mapping[str, float]], axis: str, *, percent: bool = False) -> Figure:
@@ -237,12 +247,8 @@ def _make_panels(
     titles: Sequence[str], *, height: float, is_stacked: bool = False, n_columns: int | None = None
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with a titled panel for each data set, side by side or below each other."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'Pictures need matplotlib, which is not installed. Install it: pip install "pnp-gcd[plots]".'
-        ) from error
+    from matplotlib.figure import Figure
+
     columns = 1 if is_stacked else min(n_columns or len(titles), len(titles), 3)
     lines = -(-len(titles) // columns)
     figure = Figure(

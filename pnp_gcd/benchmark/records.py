@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -21,15 +22,19 @@ from numpy.typing import NDArray
 
 import pnp_gcd
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset
+from pnp_gcd.exceptions import DiscoveryWarning
 
 __all__ = [
     "FORMAT",
+    "are_files",
     "describe_environment",
     "digest_data",
     "digest_file",
+    "digest_files",
     "digest_labels",
     "digest_rows",
     "digest_split",
+    "digest_texts",
     "read_record",
     "read_records",
     "write_arrays",
@@ -37,7 +42,19 @@ __all__ = [
 ]
 
 FORMAT = 1
-_PACKAGES = ("torch", "timm", "faiss-cpu", "faiss-gpu-cu12", "infomap", "scikit-learn", "numpy", "scipy")
+_PACKAGES = (
+    "torch",
+    "torchvision",
+    "timm",
+    "pillow",
+    "faiss-cpu",
+    "faiss-gpu-cu12",
+    "infomap",
+    "scikit-learn",
+    "numpy",
+    "scipy",
+)
+_PARTS = ("settings", "parameters", "given", "data", "split", "scores", "seconds", "environment", "started")
 
 
 def describe_environment() -> dict[str, Any]:
@@ -63,22 +80,26 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _find_version(name)) is not None},
         "platform": platform.platform(),
+        "processor": _name_processor(),
         "n_cpus": os.cpu_count(),
     }
 
 
 def digest_rows(X: NDArray[Any], root: str | None = None) -> str:
-    """Return a digest of rows: of their bytes, or for files of their names below ``root`` and their sizes."""
+    """Return a digest of rows: of their bytes, or of texts; of paths below ``root`` the part behind it."""
+    if X.dtype.kind in "USO":
+        return digest_labels(X if root is None else [_name_file(path, root) for path in X.tolist()])
+    digest = hashlib.sha256(f"{X.dtype.str} {X.shape}\n".encode())
+    for block in np.array_split(X, max(1, X.nbytes >> 26)):  # a copy of each, not of all
+        digest.update(block.tobytes())
+    return digest.hexdigest()
+
+
+def digest_files(paths: NDArray[Any], root: str) -> str:
+    """Return a digest of files: of their names below ``root`` and their contents."""
     digest = hashlib.sha256()
-    if X.dtype.kind in "US" and root is not None and len(X) and os.path.exists(str(X[0])):
-        for path in X.tolist():
-            digest.update(f"{os.path.relpath(path, root)}\t{os.path.getsize(path)}\n".encode())
-    elif X.dtype.kind in "USO":
-        return digest_labels(X)
-    else:
-        digest.update(f"{X.dtype.str} {X.shape}\n".encode())
-        for block in np.array_split(X, max(1, X.nbytes >> 26)):  # a copy of each, not of all
-            digest.update(block.tobytes())
+    for path in paths.tolist():
+        digest.update(f"{_name_file(path, root)}\t{digest_file(path)}\n".encode())
     return digest.hexdigest()
 
 
@@ -91,25 +112,31 @@ def digest_labels(labels: Iterable[Any]) -> str:
 
 
 def digest_data(dataset: DiscoveryDataset, root: str | None) -> str:
-    """Return a digest of all rows and classes of a data set, training and test."""
+    """Return a digest of all rows and classes of a data set, training and test, and which are known."""
+    rows = (dataset.X, dataset.X_test)
+    known = dataset.known_classes
     parts = [
-        digest_rows(dataset.X, root),
-        digest_labels(dataset.y),
-        digest_rows(dataset.X_test, root),
-        digest_labels(dataset.y_test),
+        *(digest_files(X, root) if root and are_files(dataset.kind, X) else digest_rows(X) for X in rows),
+        *map(digest_labels, (dataset.y, dataset.y_test, dataset.classes)),
+        "" if known is None else digest_labels(known),
     ]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
+    return digest_texts(*parts)
 
 
 def digest_split(data: DiscoveryData, root: str | None) -> str:
-    """Return a digest of which rows are labelled, unlabelled and unseen."""
-    parts = [
-        digest_rows(data.X_labelled, root),
-        digest_labels(data.y_labelled),
-        digest_rows(data.X_unlabelled, root),
-        digest_rows(data.X_unseen, root),
-    ]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
+    """Return a digest of which rows are labelled, unlabelled and unseen; ``root`` is that of files."""
+    rows = (data.X_labelled, data.X_unlabelled, data.X_unseen)
+    return digest_texts(*(digest_rows(X, root) for X in rows), digest_labels(data.y_labelled))
+
+
+def digest_texts(*texts: str) -> str:
+    """Return one digest of several texts."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def are_files(kind: str, X: NDArray[Any]) -> bool:
+    """Tell whether rows are paths of images."""
+    return kind == "images" and X.dtype.kind in "US"
 
 
 def digest_file(path: str | os.PathLike[str]) -> str:
@@ -149,11 +176,14 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"path={str(path)!r} is no record of a run: {error}. Pass a file that bench wrote."
+            f"{str(path)!r} is no record of a run: {error}. Pass a file that bench wrote."
         ) from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT or "settings" not in record:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"{str(path)!r} is no record of format {FORMAT}. Pass one that this version wrote.")
+    missing = [part for part in _PARTS if part not in record]
+    if missing:
         raise ValueError(
-            f"path={str(path)!r} is no record of format {FORMAT}. Pass one that this version wrote."
+            f"{str(path)!r} is a damaged record: it lacks {missing}. Remove it and run it again."
         )
     return record
 
@@ -164,7 +194,7 @@ def read_records(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     Parameters
     ----------
     folder : str or path
-        Other JSON files in it are passed over.
+        Other JSON files in it, and damaged records, are passed over with a warning.
 
     Returns
     -------
@@ -176,8 +206,8 @@ def read_records(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     for path in sorted(Path(folder).glob("*.json")):
         try:
             records.append(read_record(path))
-        except ValueError:
-            continue
+        except ValueError as error:
+            warnings.warn(f"Left out: {error}", DiscoveryWarning, stacklevel=2)
     if not records:
         raise ValueError(f"folder={str(folder)!r} holds no record. Run bench with --out {folder} first.")
     return records
@@ -196,6 +226,14 @@ def _replace(path: Path, write: Any) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _name_file(path: str, root: str) -> str:
+    """Return a path from ``root`` on, alike on all systems."""
+    try:
+        return Path(path).relative_to(root).as_posix()
+    except ValueError:
+        return Path(path).as_posix()
+
+
 def _find_version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -203,9 +241,16 @@ def _find_version(package: str) -> str | None:
         return None
 
 
+def _name_processor() -> str:
+    """Name what images and epochs run on: the graphics card if there is one."""
+    import torch
+
+    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else platform.machine()
+
+
 def _digest_sources(package: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(path for suffix in ("*.py", "*.json") for path in package.rglob(suffix)):
         digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

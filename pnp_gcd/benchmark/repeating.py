@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import replace
 from typing import Any
 
+from pnp_gcd.benchmark.methods import find_method
 from pnp_gcd.benchmark.running import Bench
 from pnp_gcd.benchmark.settings import RunSettings
 
@@ -18,7 +19,9 @@ __all__ = ["compare_records", "repeat_run"]
 _REPEATED = ("settings", "parameters", "given", "data", "split", "scores", "chosen", "history", "sha256")
 
 
-def repeat_run(record: dict[str, Any], *, data: str | None = None, verbose: int = 0) -> dict[str, Any]:
+def repeat_run(
+    record: dict[str, Any], *, data: str | None = None, weights: str | None = None, verbose: int = 0
+) -> dict[str, Any]:
     """Run what a record says once more.
 
     Parameters
@@ -26,6 +29,8 @@ def repeat_run(record: dict[str, Any], *, data: str | None = None, verbose: int 
     record : dict
     data : str or None, default=None
         Folder or file of the data, if it has moved.
+    weights : str or None, default=None
+        File of the network's weights, if it has moved.
     verbose : int, default=0
 
     Returns
@@ -33,11 +38,27 @@ def repeat_run(record: dict[str, Any], *, data: str | None = None, verbose: int 
     dict
         A new record, see `compare_records`.
     """
-    settings = RunSettings.from_json(record["settings"])
-    told = RunSettings.from_json({**record["settings"], "parameters": record["parameters"]})  # defaults too
+    parameters = dict(record["parameters"])  # defaults too
+    if find_method(record["settings"]["method"]).given == "the number of classes":
+        parameters.pop("n_clusters", None)  # given by the data, as it was
+    told = RunSettings.from_json({**record["settings"], "parameters": parameters})
+    if data is not None:
+        told = replace(told, data=data)
+    if weights is not None and told.features is not None:
+        told = replace(told, features={**told.features, "weights": weights})
+    elif weights is not None:
+        told = replace(told, parameters={**told.parameters, "backbone_weights": weights})
     with tempfile.TemporaryDirectory() as folder:
-        moved = told if data is None else replace(told, data=data)
-        return Bench(folder, verbose=verbose).run(moved).record | {"settings": settings.to_json()}
+        again = Bench(folder, verbose=verbose).run(told).record
+    return again | {"settings": record["settings"], "parameters": _place(record, again, weights)}
+
+
+def _place(first: dict[str, Any], second: dict[str, Any], weights: str | None) -> dict[str, Any]:
+    """Return the second's parameters; where weights lie is the first's word if they have moved."""
+    parameters: dict[str, Any] = dict(second["parameters"])
+    if weights is not None and "backbone_weights" in first["parameters"]:
+        parameters["backbone_weights"] = first["parameters"]["backbone_weights"]
+    return parameters
 
 
 def compare_records(first: dict[str, Any], second: dict[str, Any]) -> list[str]:

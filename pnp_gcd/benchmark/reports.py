@@ -41,6 +41,7 @@ _ORDER = tuple(name for names in _GROUPS.values() for name in names)
 _OTHERS = "Other data sets"
 _SETTINGS = "Settings and environments"
 _NOTHING = "–"
+_PRINTED_TO = 55  # rows: sizes are printed in thousands to one decimal, halves of odd classes round
 _PAPERS_SPLIT = {"known": None, "labelled": 0.5, "unseen": None}
 
 
@@ -246,6 +247,14 @@ def _note_missing(runs: Sequence[Runs]) -> list[str]:
 def _compare_rows(runs: Sequence[Runs]) -> list[str]:
     """Note what rows of one task do not share."""
     notes = []
+    methods = {each.settings["method"] for each in runs}
+    if any(name.startswith("pnp") for name in methods) and not all(
+        name.startswith("pnp") for name in methods
+    ):
+        notes.append(
+            "pnp learns from labelled rows how to scale directions; the other methods see rows of unit "
+            "length as they come."
+        )
     for members in gather(runs, lambda each: freeze(each.task)).values():
         if len({freeze(each.seed_pairs) for each in members}) > 1:
             told = "; ".join(f"{each.name}: {join(each.seeds)}" for each in members)
@@ -278,7 +287,26 @@ def _explain_published(dataset: str, runs: Sequence[Runs]) -> list[str]:
     others = [each.name for each in runs if each.task["split"] != _PAPERS_SPLIT]
     if others:
         notes.append(f"Not the paper's split, so not comparable with published rows: {'; '.join(others)}.")
+    altered = [each.name for each in runs if _is_altered(dataset, each)]
+    if altered:
+        notes.append(
+            "Not the paper's data (a part of them, other classes, or other numbers of rows), so not "
+            f"comparable with published rows: {'; '.join(altered)}."
+        )
     return notes + describe_disagreements(dataset)
+
+
+def _is_altered(dataset: str, runs: Runs) -> bool:
+    """Tell whether numbers of rows or classes are not those that the paper prints, in thousands."""
+    sizes, record = read_published()["datasets"][dataset], runs.records[0]
+    if runs.task["split"] != _PAPERS_SPLIT or sizes.get("n_labelled") is None:
+        return bool(runs.task["data"])
+    printed = (("split", "n_labelled"), ("split", "n_unlabelled"), ("data", "n_classes"))
+    for part, name in printed:
+        tolerance = 0 if name == "n_classes" else _PRINTED_TO
+        if abs(record[part].get(name, 0) - sizes[name]) > tolerance:
+            return True
+    return False
 
 
 # --- settings and environments -----------------------------------------------------------------------------

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pnp_gcd.benchmark.embedding import embed_dataset
-from pnp_gcd.benchmark.methods import find_method
-from pnp_gcd.benchmark.one_run import run_once
-from pnp_gcd.benchmark.records import digest_data, read_record, write_arrays, write_record
+from pnp_gcd.benchmark.embedding import digest_inputs, embed_dataset
+from pnp_gcd.benchmark.methods import Task, build_method, find_method
+from pnp_gcd.benchmark.one_run import list_parameters, run_once
+from pnp_gcd.benchmark.records import digest_data, digest_texts, read_record, write_arrays, write_record
 from pnp_gcd.benchmark.settings import RunSettings
 from pnp_gcd.datasets import DiscoveryDataset, load_dataset
+from pnp_gcd.exceptions import DiscoveryWarning
 
 __all__ = ["Bench", "Run", "use_threads"]
 
@@ -79,6 +82,7 @@ class Bench:
         self.keep_features = keep_features
         self.verbose = verbose
         self._loaded: dict[str, _Loaded] = {}
+        self._embedded: dict[str, DiscoveryDataset] = {}
 
     def with_features(self) -> Bench:
         """Return a bench on the same data and folder that keeps learnt features.
@@ -106,15 +110,15 @@ class Bench:
         settings = RunSettings.from_json(settings.to_json())  # as it will be read back
         with use_threads(settings.n_threads):
             loaded = self._load(settings)
-            name = f"{settings.file_stem(loaded.sha256)}.json"
+            inputs = digest_inputs(settings.parameters, settings.features)
+            name = f"{settings.file_stem(digest_texts(loaded.sha256, *sorted(inputs.values())))}.json"
             path = self.out / name
-            for done in (path, (self.look_in or self.out) / name):
-                if not self.again and self._is_done(done):
-                    return Run(read_record(done), done, is_new=False)
-            dataset = self._embed(settings, loaded.dataset)
+            done = self._find_done(settings, loaded.dataset.preset, name)
+            if done is not None:
+                return done
             record, arrays = run_once(
                 settings,
-                dataset,
+                self._embed(settings, loaded),
                 cache_dir=str(self.out / "activations"),
                 keep_features=self.keep_features,
                 verbose=self.verbose,
@@ -149,14 +153,33 @@ class Bench:
         -------
         DiscoveryDataset
         """
-        return self._embed(settings, self._load(settings).dataset)
+        return self._embed(settings, self._load(settings))
 
-    def _is_done(self, path: Path) -> bool:
-        beside = path.with_suffix(".npz")
-        if not path.exists() or not beside.exists():
-            return False
-        with np.load(beside) as arrays:
-            return not self.keep_features or "features" in arrays.files
+    def check(self, settings: RunSettings) -> None:
+        """Raise what is wrong with the data or the method's name before anything runs.
+
+        Parameters
+        ----------
+        settings : RunSettings
+        """
+        find_method(settings.method)
+        self._load(settings)
+
+    def _find_done(self, settings: RunSettings, preset: str | None, name: str) -> Run | None:
+        """Return the run that was, if its files are whole and its parameters are still what they would be."""
+        for path in () if self.again else {self.out / name, (self.look_in or self.out) / name}:
+            if not path.exists():
+                continue
+            try:
+                record = read_record(path)
+                with np.load(path.with_suffix(".npz")) as arrays:
+                    is_whole = not self.keep_features or "features" in arrays.files
+            except (OSError, ValueError, zipfile.BadZipFile) as error:
+                warnings.warn(f"Run again, as it cannot be read: {error}", DiscoveryWarning, stacklevel=3)
+                continue
+            if is_whole and record["parameters"] == _list_parameters_now(settings, preset, record):
+                return Run(record, path, is_new=False)
+        return None
 
     def _load(self, settings: RunSettings) -> _Loaded:
         key = repr((settings.dataset, settings.data, settings.data_options))
@@ -165,12 +188,37 @@ class Bench:
             self._loaded[key] = _Loaded(dataset, digest_data(dataset, settings.data))
         return self._loaded[key]
 
-    def _embed(self, settings: RunSettings, dataset: DiscoveryDataset) -> DiscoveryDataset:
+    def _embed(self, settings: RunSettings, loaded: _Loaded) -> DiscoveryDataset:
         if settings.features is None:
-            return dataset
-        return embed_dataset(
-            dataset, settings.features, root=settings.data, cache=self.out / "features", verbose=self.verbose
-        )
+            return loaded.dataset
+        key = repr((loaded.sha256, settings.features))
+        if key not in self._embedded:
+            self._embedded[key] = embed_dataset(
+                loaded.dataset,
+                settings.features,
+                data_digest=loaded.sha256,
+                cache=self.out / "features",
+                renew=self.again,
+                verbose=self.verbose,
+            )
+        return self._embedded[key]
+
+
+def _list_parameters_now(
+    settings: RunSettings, preset: str | None, record: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Return the parameters that the run would have today, or None if it could not be built."""
+    is_given = find_method(settings.method).given == "the number of classes"
+    task = Task(
+        has_images=record["data"].get("kind") == "images",
+        preset=preset,
+        n_clusters=record["parameters"].get("n_clusters") if is_given else None,
+        seed=settings.seed,
+    )
+    try:
+        return list_parameters(build_method(settings.method, task, settings.parameters))
+    except (TypeError, ValueError):
+        return None
 
 
 @contextlib.contextmanager

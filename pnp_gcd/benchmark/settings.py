@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
-__all__ = ["RunSettings", "SplitSettings", "to_plain"]
+__all__ = ["RunSettings", "SplitSettings", "from_plain", "to_plain"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class RunSettings:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> RunSettings:
         """Read what :meth:`to_json` returned."""
-        values: dict[str, Any] = _from_plain(dict(plain))
+        values: dict[str, Any] = from_plain(dict(plain))
         return cls(**(values | {"split": SplitSettings(**values["split"])}))
 
     def with_method(self, method: str, parameters: Mapping[str, Any]) -> RunSettings:
@@ -101,12 +101,13 @@ class RunSettings:
             }
         return replace(self, method=method, parameters=dict(parameters), features=features)
 
-    def file_stem(self, data_digest: str) -> str:
+    def file_stem(self, inputs_digest: str) -> str:
         """Return a name for the run's files: data, method, seed, and a digest of all that the run is told.
 
-        Where the data lie does not matter, what they are does.
+        Where the data lie does not matter, what they are does: that, and what weights and embedder are, is
+        in ``inputs_digest``.
         """
-        told = self.to_json() | {"data": data_digest}
+        told = self.to_json() | {"data": inputs_digest}
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:10]
         return "-".join([*map(_to_file_name, (self.title, self.method)), f"seed{self.seed}", digest])
 
@@ -115,14 +116,16 @@ class RunSettings:
         """What the data are called: the set's name, or that of their own file."""
         if self.dataset not in _NAMED_BY_FILE or self.data is None:
             return self.dataset
-        return PurePath(self.data).stem
+        path = Path(self.data).resolve()
+        return path.name if self.dataset == "folder" else path.stem
 
 
+_NOT_FINITE = "not finite"
 _NAMED_BY_FILE = ("arrays", "csv", "folder")
 
 
 def _to_file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")
+    return re.sub(r"[^\w]+", "_", text).strip("_") or "data"
 
 
 def to_plain(value: Any) -> Any:
@@ -134,7 +137,7 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of NumPy
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return {_NOT_FINITE: str(value)}  # JSON has no such number
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if hasattr(value, "tolist"):
@@ -142,9 +145,12 @@ def to_plain(value: Any) -> Any:
     return str(value)  # paths
 
 
-def _from_plain(value: Any) -> Any:
+def from_plain(value: Any) -> Any:
+    """Read what `to_plain` returned; lists stay lists."""
+    if isinstance(value, dict) and set(value) == {_NOT_FINITE}:
+        return float(value[_NOT_FINITE])
     if isinstance(value, dict):
-        return {key: _from_plain(entry) for key, entry in value.items()}
+        return {key: from_plain(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_from_plain(entry) for entry in value]
-    return float(value) if value in ("inf", "-inf", "nan") else value
+        return [from_plain(entry) for entry in value]
+    return value

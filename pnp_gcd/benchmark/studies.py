@@ -65,6 +65,7 @@ class Study(NamedTuple):
     bench: Bench
     bases: Sequence[RunSettings]
     seeds: Sequence[int]
+    split_seed: int | None = None  # None: each seed divides the rows anew
     report: Callable[[str, Run], None] | None = None
 
     def run(self, variants: Iterable[Variant]) -> Results:
@@ -77,7 +78,7 @@ class Study(NamedTuple):
         return results
 
     def _run_one(self, base: RunSettings, variant: Variant, seed: int) -> Run:
-        split = replace(base.split, seed=seed)
+        split = replace(base.split, seed=seed if self.split_seed is None else self.split_seed)
         if variant.known is not None:
             split = replace(split, known=variant.known)
         settings = replace(base, seed=seed, split=split, parameters={**base.parameters, **variant.parameters})

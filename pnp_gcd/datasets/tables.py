@@ -112,6 +112,12 @@ def load_csv(
     path = Path(path)
     table = read_table(path)
     y = np.array(table.column(label, "label"))
+    if not (y != "").all():
+        line = table.lines[int(np.flatnonzero(y == "")[0])]
+        raise ValueError(
+            f"{str(path)!r} has no {label!r} in line {line}. Every row needs its true class here; "
+            "rows without one go to fit directly."
+        )
     X = (
         make_text_array(table.column(text, "text"))
         if text is not None
@@ -177,8 +183,8 @@ class Table(NamedTuple):
         return [row[position] for row in self.rows]
 
 
-def read_table(path: Path) -> Table:
-    """Read a CSV or TSV file with names of columns in its first line."""
+def read_table(path: Path, *, has_quotes: bool = True) -> Table:
+    """Read a CSV or TSV file with names of columns in its first line; without quotes a line is a row."""
     if path.suffix.lower() not in (".csv", ".tsv"):
         raise ValueError(f"{str(path)!r} must end in .csv or .tsv. Rename it, or use load_arrays for .npz.")
     if not path.is_file():
@@ -188,7 +194,9 @@ def read_table(path: Path) -> Table:
     rows: list[list[str]] = []
     lines: list[int] = []
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+        separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(file, delimiter=separator, strict=True, quoting=quoting)
         try:
             names = next(reader, [])
             for row in reader:

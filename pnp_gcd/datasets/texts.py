@@ -5,6 +5,7 @@ Knows tables of texts: no embedding, no estimator.
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
 
@@ -116,7 +117,13 @@ def _load(
 
 
 def _read_part(path: Path) -> Part:
-    table = read_table(path)
+    """Read a table; quotes are those of CSV, or, where they cannot be, part of the texts."""
+    try:
+        table = read_table(path)
+    except ValueError as error:
+        if not isinstance(error.__cause__, csv.Error):
+            raise
+        table = read_table(path, has_quotes=False)
     rows = zip(table.column("text", "text"), table.column("label", "label"), strict=True)
     kept = [(text, label) for text, label in rows if label != "oos"]
     return Part(make_text_array([text for text, _ in kept]), np.array([label for _, label in kept], np.str_))

@@ -101,7 +101,11 @@ class InfomapPeer(Peer):
                     "accuracy": accuracy,
                 }
             )
-        assert best is not None  # a threshold of 0 always leaves communities
+        if best is None:
+            raise EmptyGraphError(
+                f"similarity_threshold={self.similarity_threshold!r} leaves no edge between rows. "
+                'Lower it, or pass "auto".'
+            )
         homes = match_clusters(best.labels, codes, best.n_communities)
         return Clusters(best.labels, best.centroids, homes)
 
