@@ -2,8 +2,8 @@
 
 Half of scikit-learn's digits are hidden. Three methods look for them: PNPDiscoverer and Infomap, which are
 told nothing, and k-means, which is told how many classes there are. Every run is a record; give a folder and
-run this script twice, and the second time nothing is fitted. Put your own rows in place of the digits, from an
-.npz file with arrays X and y: RunSettings("arrays", "rows.npz", ...).
+run this script twice, and the second time nothing is fitted. Put your own rows in place of the digits, from
+an .npz file with arrays X and y: RunSettings("arrays", "rows.npz", ...).
 
     python examples/compare_methods.py [FOLDER]
 """
