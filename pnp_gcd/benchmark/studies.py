@@ -99,9 +99,8 @@ class Answered(NamedTuple):
 
 
 def tabulate(results: Results, *notes: str, draw: Callable[[], Figure]) -> Outcome:
-    """Return a table with a row for each variant, and All, Known, Novel and K for each data set."""
-    parts = ("All", "Known", "Novel", "K")
-    header = ("variant", *(f"{title}: {part}" for title in results for part in parts))
+    """Return a table with a row for each variant, and All/Known/Novel and K for each data set."""
+    header = ("variant", *(part for title in results for part in (f"{title}: All/Known/Novel", "K")))
     labels = list(next(iter(results.values())))
     rows = [
         (label, *(cell for of_set in results.values() for cell in _list_scores(of_set[label])))
@@ -162,4 +161,5 @@ def percent(value: float | None) -> str:
 
 
 def _list_scores(runs: Sequence[Run]) -> list[str]:
-    return [*(percent(mean_score(runs, part)) for part in _PARTS), f"{mean_score(runs, 'n_clusters'):.0f}"]
+    accuracies = "/".join(percent(mean_score(runs, part)) for part in _PARTS)
+    return [accuracies, f"{mean_score(runs, 'n_clusters'):.0f}"]
