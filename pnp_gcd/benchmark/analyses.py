@@ -228,7 +228,7 @@ def compare_maps(study: Study) -> Outcome:
             counts = (str(scores["n_clusters"]), str(scores["n_true"]))
             rows.append((title, label, *counts, percent(scores["all"])))
             with np.load(run.path.with_suffix(".npz")) as arrays:
-                maps[f"{title}, {label}: {counts[0]} classes of {counts[1]}"] = pictures.Map(
+                maps[f"{title}: {counts[0]} classes of {counts[1]}\n{label}"] = pictures.Map(
                     arrays["features"].astype(np.float32),
                     arrays["truth"],
                     np.isin(arrays["truth"], arrays["known_classes"]),

@@ -117,7 +117,7 @@ def draw_lines(
             panel.set_xscale("log")
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+            panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.set_xticks([], minor=True)
         panel.set_xlabel(axis)
@@ -261,7 +261,7 @@ def _make_panels(
     for panel, title in zip(panels, titles, strict=True):
         panel.set_title(title, fontsize=10, color=_INK)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8, colors=_INK)
+        panel.tick_params(which="both", labelsize=8, colors=_INK)
     return figure, panels
 
 
