@@ -105,11 +105,6 @@ def split_set(
     return make_discovery_split(rows.y, known=known, labelled=labelled, unseen=unseen, seed=seed).take(*rows)
 
 
-def count_classes(data: DiscoveryData) -> int:
-    """Count the classes that a fit can meet: labelled ones and those of the pool."""
-    return len(np.union1d(data.y_labelled, data.y_unlabelled))
-
-
 def fit_discoverer(
     data: DiscoveryData, seed: int, *, X_outliers: NDArray[np.floating] | None = None
 ) -> TimedFit:
@@ -127,7 +122,7 @@ def fit_k_means(
     outliers = () if X_outliers is None else (X_outliers,)
     rows = np.concatenate([data.X_labelled, data.X_unlabelled, *outliers])
     start = time.perf_counter()
-    model = KMeans(count_classes(data), n_init=10, random_state=seed).fit(rows)
+    model = KMeans(data.count_classes(), n_init=10, random_state=seed).fit(rows)
     return TimedFit(model, time.perf_counter() - start)
 
 

@@ -23,7 +23,6 @@ import numpy as np
 from _common import (
     LabelledSet,
     TimedFit,
-    count_classes,
     fit_discoverer,
     fit_k_means,
     make_clouds,
@@ -81,7 +80,7 @@ def compare(data: DiscoveryData, n_repeats: int, seed: int) -> None:
     found = split_cluster_accuracy(data.y_unlabelled, fit.model.unlabelled_labels_, data.known_classes)
     print(
         f"All: PNPDiscoverer {100 * found.all:.1f} with {fit.model.n_clusters_} classes, "
-        f"k-means given {count_classes(data)} {100 * score_k_means(data, k_means.model).all:.1f}; "
+        f"k-means given {data.count_classes()} {100 * score_k_means(data, k_means.model).all:.1f}; "
         f"{len(fit.model.calibration_)} settings tried in calibration"
     )
 
@@ -97,7 +96,7 @@ def main() -> None:
     rows = make_text_like(options.seed) if options.data is None else read_set(options.data)
     data = split_set(rows, options.seed, unseen=0.0)
     print(
-        f"{len(rows.y)} rows of {rows.X.shape[1]} columns, {count_classes(data)} classes, "
+        f"{len(rows.y)} rows of {rows.X.shape[1]} columns, {data.count_classes()} classes, "
         f"{len(data.known_classes)} known with {len(data.y_labelled)} labelled rows",
         flush=True,
     )

@@ -48,7 +48,6 @@ import numpy as np
 from _common import (
     LabelledSet,
     calibration_error,
-    count_classes,
     fit_discoverer,
     fit_k_means,
     is_right,
@@ -288,7 +287,7 @@ def measure(trial: Trial, seed: int) -> Outcome:
         seconds=seconds,
         n_found=model.n_clusters_,
         interval=model.n_clusters_interval_,
-        n_true=count_classes(data),
+        n_true=data.count_classes(),
         notes=notes,
     )
 

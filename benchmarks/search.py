@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import LabelledSet, count_classes, read_seeds, read_set, split_set
+from _common import LabelledSet, read_seeds, read_set, split_set
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, ParameterGrid
@@ -79,7 +79,7 @@ def run(rows: LabelledSet, options: Any, seed: int) -> tuple[float, float]:
     settings = list_settings(len(data.known_classes))
     began = time.perf_counter()
     hidden, recognised = search_scores(data, settings, model, options, seed)
-    print(f"seed {seed}: {count_classes(data)} classes, {len(data.known_classes)} known", flush=True)
+    print(f"seed {seed}: {data.count_classes()} classes, {len(data.known_classes)} known", flush=True)
     truth = []
     for place, setting in enumerate(ParameterGrid(settings)):
         fitted = model.set_params(**{**model_defaults(), **setting})

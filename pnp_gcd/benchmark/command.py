@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_bench", "add_data_arguments", "format_run", "read_settings", "say_if_kept"]
 
-_PAPERS_BACKBONE = "vit_base_patch16_224.dino"
 _COLUMNS = ("All", "Known", "Novel", "named", "unseen", "AUROC", "classes", "seconds")
 _SCORES = ("all", "known", "novel", "named", "unseen_all")
 
@@ -167,12 +166,20 @@ def _read_inputs(
         parameters = {named[name]: network[name] for name in asked}
     elif arguments.frozen or asked:
         features |= network | {"weights": "auto" if arguments.weights is None else network["weights"]}
-        features["backbone"] = arguments.backbone or (_PAPERS_BACKBONE if method == "pnp-paper" else None)
+        features["backbone"] = arguments.backbone or (
+            _name_papers_backbone() if method == "pnp-paper" else None
+        )
         if features["backbone"] is None:
             raise ValueError("--frozen, --weights and --image-size need a network: --backbone NAME.")
     if asked and arguments.backbone is None and parameters and method != "pnp-paper":
         raise ValueError("--weights and --image-size need a network: --backbone NAME.")
     return parameters, features or None
+
+
+def _name_papers_backbone() -> str:
+    from pnp_gcd import presets
+
+    return str(presets.paper(presets.PAPER_DATASETS[0])["backbone"])
 
 
 def _run_bench(arguments: argparse.Namespace) -> int:
@@ -240,11 +247,11 @@ def say_if_kept(run: Run) -> str:
     -------
     str
     """
-    from pnp_gcd.benchmark.records import describe_environment
+    from pnp_gcd.benchmark.records import digest_sources
 
     if run.is_new:
         return ""
-    same = run.record["environment"]["sources_sha256"] == describe_environment()["sources_sha256"]
+    same = run.record["environment"]["sources_sha256"] == digest_sources()
     return f"  kept from {run.record['started']}" + (
         "" if same else ", by other code: bench --again runs it anew"
     )

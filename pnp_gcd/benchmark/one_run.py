@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.benchmark.embedding import digest_inputs
-from pnp_gcd.benchmark.methods import Task, build_method, find_method
+from pnp_gcd.benchmark.methods import RESERVED, Task, build_method, find_method
 from pnp_gcd.benchmark.records import (
     FORMAT,
     are_files,
@@ -26,7 +25,7 @@ from pnp_gcd.benchmark.scoring import score_answers
 from pnp_gcd.benchmark.settings import RunSettings, to_plain
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset
 
-__all__ = ["Answers", "OneRun", "answer", "check_visible", "list_parameters", "run_once"]
+__all__ = ["Answers", "OneRun", "answer", "build_for", "check_visible", "list_parameters", "run_once"]
 
 # What a fitted estimator chose from the data, where it has it.
 _CHOSEN = (
@@ -89,7 +88,14 @@ def run_once(
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     split = settings.split
     data = dataset.split(split.seed, known=split.known, labelled=split.labelled, unseen=split.unseen)
-    model = _build(settings, dataset, data, cache_dir, verbose)
+    model = build_for(
+        settings,
+        has_images=dataset.kind == "images",
+        preset=dataset.preset,
+        n_true=data.count_classes(),
+        cache_dir=cache_dir,
+        verbose=verbose,
+    )
     answers = answer(model, data.X_labelled, data.y_labelled, data.X_unlabelled, data.X_unseen)
     found, found_unseen = answers.found, answers.found_unseen
     record = {
@@ -97,7 +103,7 @@ def run_once(
         "settings": settings.to_json(),
         "parameters": list_parameters(model),
         "given": "nothing" if getattr(model, "n_clusters", None) is None else "the number of classes",
-        "data": _describe_data(settings, dataset),
+        "data": _describe_data(dataset),
         "split": _describe_split(data, settings.data if are_files(dataset.kind, dataset.X) else None),
         "scores": score_answers(
             data, found, found_unseen, n_clusters=model.n_clusters_, novelty=answers.novelty
@@ -116,19 +122,35 @@ def run_once(
     return OneRun(record, {name: _without_objects(array) for name, array in arrays.items()})
 
 
-def _build(
-    settings: RunSettings, dataset: DiscoveryDataset, data: DiscoveryData, cache_dir: str | None, verbose: int
+def build_for(
+    settings: RunSettings,
+    *,
+    has_images: bool,
+    preset: str | None,
+    n_true: int | None,
+    cache_dir: str | None = None,
+    verbose: int = 0,
 ) -> Any:
-    """Build the method; of the truth it may be given the number of classes, and nothing else."""
+    """Build a run's method; of the truth it may be given the number of classes, and nothing else.
+
+    Parameters
+    ----------
+    settings : RunSettings
+    has_images : bool
+    preset : str or None
+    n_true : int or None
+        The number of classes, which only methods that are given it get.
+    cache_dir : str or None, default=None
+    verbose : int, default=0
+
+    Returns
+    -------
+    estimator
+        Not fitted.
+    """
     is_given = find_method(settings.method).given == "the number of classes"
-    task = Task(
-        has_images=dataset.kind == "images",
-        preset=dataset.preset,
-        n_clusters=len(np.union1d(data.y_labelled, data.y_unlabelled)) if is_given else None,
-        seed=settings.seed,
-        cache_dir=cache_dir,
-        verbose=verbose,
-    )
+    n_clusters = n_true if is_given else None
+    task = Task(has_images, preset, n_clusters, settings.seed, cache_dir, verbose)
     return build_method(settings.method, task, settings.parameters)
 
 
@@ -190,14 +212,13 @@ def check_visible(settings: RunSettings, dataset: DiscoveryDataset) -> None:
         )
 
 
-def _describe_data(settings: RunSettings, dataset: DiscoveryDataset) -> dict[str, Any]:
-    """Return kind, sizes and digests of files that the settings name."""
+def _describe_data(dataset: DiscoveryDataset) -> dict[str, Any]:
+    """Return kind and sizes."""
     return {
         "kind": dataset.kind,
         "n_rows": len(dataset.X),
         "n_test_rows": len(dataset.X_test),
         "n_classes": len(dataset.classes),
-        "inputs_sha256": digest_inputs(settings.parameters, settings.features),
     }
 
 
@@ -214,11 +235,8 @@ def _describe_split(data: DiscoveryData, root: str | None) -> dict[str, Any]:
 
 
 def list_parameters(model: Any) -> dict[str, Any]:
-    """Return all parameters, defaults too: another version's may differ."""
-    elsewhere = ("random_state", "verbose", "cache_dir")
-    parameters = {
-        name: value for name, value in model.get_params(deep=False).items() if name not in elsewhere
-    }
+    """Return all parameters but the run's own, defaults too: another version's may differ."""
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in RESERVED}
     plain: dict[str, Any] = to_plain(parameters)
     return plain
 

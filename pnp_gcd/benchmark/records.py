@@ -5,6 +5,7 @@ Knows JSON, digests and files: no method, no scores of its own.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -33,6 +34,7 @@ __all__ = [
     "digest_files",
     "digest_labels",
     "digest_rows",
+    "digest_sources",
     "digest_split",
     "digest_texts",
     "read_record",
@@ -75,7 +77,7 @@ def describe_environment() -> dict[str, Any]:
     package = Path(pnp_gcd.__file__).parent
     return {
         "pnp_gcd": pnp_gcd.__version__,
-        "sources_sha256": _digest_sources(package),
+        "sources_sha256": digest_sources(),
         "git": _describe_git(package),
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _find_version(name)) is not None},
@@ -248,8 +250,10 @@ def _name_processor() -> str:
     return torch.cuda.get_device_name(0) if torch.cuda.is_available() else platform.machine()
 
 
-def _digest_sources(package: Path) -> str:
-    digest = hashlib.sha256()
+@functools.cache
+def digest_sources() -> str:
+    """Return a digest of the package's own files, as they were when first asked for."""
+    package, digest = Path(pnp_gcd.__file__).parent, hashlib.sha256()
     for path in sorted(path for suffix in ("*.py", "*.json") for path in package.rglob(suffix)):
         digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()

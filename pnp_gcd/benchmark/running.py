@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pnp_gcd.benchmark.embedding import digest_inputs, embed_dataset
-from pnp_gcd.benchmark.methods import Task, build_method, find_method
-from pnp_gcd.benchmark.one_run import list_parameters, run_once
+from pnp_gcd.benchmark.methods import find_method
+from pnp_gcd.benchmark.one_run import build_for, list_parameters, run_once
 from pnp_gcd.benchmark.records import digest_data, digest_texts, read_record, write_arrays, write_record
 from pnp_gcd.benchmark.settings import RunSettings
 from pnp_gcd.datasets import DiscoveryDataset, load_dataset
@@ -123,7 +123,7 @@ class Bench:
                 keep_features=self.keep_features,
                 verbose=self.verbose,
             )
-        record["data"] = {"sha256": loaded.sha256, **record["data"]}
+        record["data"] = {"sha256": loaded.sha256, **record["data"], "inputs_sha256": inputs}
         write_arrays(arrays, path.with_suffix(".npz"))
         write_record(record, path)
         return Run(record, path, is_new=True)
@@ -167,7 +167,7 @@ class Bench:
 
     def _find_done(self, settings: RunSettings, preset: str | None, name: str) -> Run | None:
         """Return the run that was, if its files are whole and its parameters are still what they would be."""
-        for path in () if self.again else {self.out / name, (self.look_in or self.out) / name}:
+        for path in () if self.again else dict.fromkeys((self.out / name, (self.look_in or self.out) / name)):
             if not path.exists():
                 continue
             try:
@@ -208,15 +208,10 @@ def _list_parameters_now(
     settings: RunSettings, preset: str | None, record: dict[str, Any]
 ) -> dict[str, Any] | None:
     """Return the parameters that the run would have today, or None if it could not be built."""
-    is_given = find_method(settings.method).given == "the number of classes"
-    task = Task(
-        has_images=record["data"].get("kind") == "images",
-        preset=preset,
-        n_clusters=record["parameters"].get("n_clusters") if is_given else None,
-        seed=settings.seed,
-    )
+    has_images = record["data"].get("kind") == "images"
+    n_true = record["parameters"].get("n_clusters")
     try:
-        return list_parameters(build_method(settings.method, task, settings.parameters))
+        return list_parameters(build_for(settings, has_images=has_images, preset=preset, n_true=n_true))
     except (TypeError, ValueError):
         return None
 

@@ -56,7 +56,7 @@ def score_answers(
         "named": _finite(named_accuracy(truth, found, known).all),
         **{f"unseen_{part}": _finite(value) for part, value in unseen.items()},
         "n_clusters": int(n_clusters),
-        "n_true": len(np.union1d(data.y_labelled, truth)),
+        "n_true": data.count_classes(),
         "auroc": None if novelty is None else _tell_novel(data, novelty),
     }
     return scores | prediction_bias(truth, found, known)._asdict()

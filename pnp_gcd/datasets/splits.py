@@ -47,6 +47,15 @@ class DiscoveryData:
     y_unseen: NDArray[Any]
     known_classes: NDArray[Any]
 
+    def count_classes(self) -> int:
+        """Count the classes that a fit can meet: labelled ones and those of the pool.
+
+        Returns
+        -------
+        int
+        """
+        return len(np.union1d(self.y_labelled, self.y_unlabelled))
+
 
 @dataclass(frozen=True, eq=False)
 class DiscoverySplit:

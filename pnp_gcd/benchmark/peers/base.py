@@ -22,7 +22,16 @@ from pnp_gcd.labels import EncodedLabels, concatenate_unchanged, encode_labels, 
 from pnp_gcd.matching import match_by_overlap
 from pnp_gcd.metrics import score_named
 
-__all__ = ["COUNT", "AtLeastOne", "Clusters", "Peer", "label_accuracy", "match_clusters", "nearest_centroid"]
+__all__ = [
+    "COUNT",
+    "AtLeastOne",
+    "Clusters",
+    "Peer",
+    "label_accuracy",
+    "match_clusters",
+    "nearest_centroid",
+    "place_known_first",
+]
 
 AtLeastOne = Interval(numbers.Integral, 1, None, closed="left")
 
@@ -206,6 +215,13 @@ def match_clusters(
 ) -> NDArray[np.int64]:
     """Return the known class of each cluster, by a Hungarian matching on the labelled rows; else −1."""
     return match_by_overlap(codes, clusters, int(codes.max()) + 1, n_clusters)
+
+
+def place_known_first(codes: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """Return the homes of clusters of which the first stand for the known classes, in their order."""
+    homes = np.arange(n_clusters)
+    homes[homes > codes.max()] = -1
+    return homes
 
 
 def label_accuracy(clusters: NDArray[np.int64], codes: NDArray[np.int64], n_clusters: int) -> float:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar  # type: ignore[import-untyped, unuse
 
 from pnp_gcd.benchmark.peers.base import label_accuracy
 
-__all__ = ["default_limit", "estimate_n_clusters", "run_kmeans"]
+__all__ = ["choose_n_clusters", "default_limit", "estimate_n_clusters", "run_kmeans"]
 
 # The paper bounds the number from below only; these keep the search within what k-means can do.
 _MOST_CLUSTERS = 1000
@@ -37,6 +37,18 @@ def run_kmeans(
     with threadpool_limits(limits=1, user_api="openmp"):
         model = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(rows)
     return model.labels_.astype(np.int64), model.cluster_centers_.astype(np.float32)
+
+
+def choose_n_clusters(
+    n_clusters: int | None,
+    rows: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    *,
+    max_clusters: int | None,
+    seed: int,
+) -> int:
+    """Return the number that was given, or the estimate."""
+    return n_clusters or estimate_n_clusters(rows, codes, max_clusters=max_clusters, seed=seed)
 
 
 def estimate_n_clusters(

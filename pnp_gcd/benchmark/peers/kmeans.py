@@ -19,8 +19,9 @@ from pnp_gcd.benchmark.peers.base import (
     Peer,
     match_clusters,
     nearest_centroid,
+    place_known_first,
 )
-from pnp_gcd.benchmark.peers.counting import estimate_n_clusters, run_kmeans
+from pnp_gcd.benchmark.peers.counting import choose_n_clusters, run_kmeans
 from pnp_gcd.clustering import mean_directions
 
 __all__ = ["KMeansPeer", "SemiSupervisedKMeans"]
@@ -72,8 +73,8 @@ class KMeansPeer(Peer):
         self.random_state = random_state
 
     def _cluster(self, rows: NDArray[np.float32], codes: NDArray[np.int64], seed: int) -> Clusters:
-        n_clusters = self.n_clusters or estimate_n_clusters(
-            rows, codes, max_clusters=self.max_clusters, seed=seed
+        n_clusters = choose_n_clusters(
+            self.n_clusters, rows, codes, max_clusters=self.max_clusters, seed=seed
         )
         clusters, centroids = run_kmeans(rows, n_clusters, n_init=self.n_init, seed=seed)
         return Clusters(clusters, centroids, match_clusters(clusters, codes, n_clusters))
@@ -139,14 +140,13 @@ class SemiSupervisedKMeans(Peer):
         self.random_state = random_state
 
     def _cluster(self, rows: NDArray[np.float32], codes: NDArray[np.int64], seed: int) -> Clusters:
-        n_clusters = self.n_clusters or estimate_n_clusters(
-            rows, codes, max_clusters=self.max_clusters, seed=seed
+        n_clusters = choose_n_clusters(
+            self.n_clusters, rows, codes, max_clusters=self.max_clusters, seed=seed
         )
         rng = np.random.default_rng(seed)
         runs = [self._run(rows, codes, n_clusters, rng) for _ in range(self.n_init)]
         best = min(runs, key=lambda run: run.inertia)
-        homes = np.arange(n_clusters)
-        homes[homes > codes.max()] = -1
+        homes = place_known_first(codes, n_clusters)
         return Clusters(best.clusters, best.centroids, homes)
 
     def _run(

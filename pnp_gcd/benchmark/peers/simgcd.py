@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd._compat import Interval
-from pnp_gcd.benchmark.peers.base import COUNT, AtLeastOne, Clusters, Peer, nearest_centroid
-from pnp_gcd.benchmark.peers.counting import estimate_n_clusters
+from pnp_gcd.benchmark.peers.base import (
+    COUNT,
+    AtLeastOne,
+    Clusters,
+    Peer,
+    nearest_centroid,
+    place_known_first,
+)
+from pnp_gcd.benchmark.peers.counting import choose_n_clusters
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -144,12 +151,11 @@ class SimGCD(Peer):
         self.random_state = random_state
 
     def _cluster(self, rows: NDArray[np.float32], codes: NDArray[np.int64], seed: int) -> Clusters:
-        n_clusters = self.n_clusters or estimate_n_clusters(
-            rows, codes, max_clusters=self.max_clusters, seed=seed
+        n_clusters = choose_n_clusters(
+            self.n_clusters, rows, codes, max_clusters=self.max_clusters, seed=seed
         )
         prototypes = self._train(rows, codes, n_clusters, seed)
-        homes = np.arange(n_clusters)
-        homes[homes > codes.max()] = -1
+        homes = place_known_first(codes, n_clusters)
         return Clusters(nearest_centroid(self._features(rows), prototypes), prototypes, homes)
 
     def _features(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
