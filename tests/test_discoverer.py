@@ -369,6 +369,16 @@ def test_strangers_are_rejected_and_rows_of_classes_are_not(fitted, world, stran
     np.testing.assert_array_equal(found[~rejected], fitted.predict(world.X)[~rejected])
 
 
+def test_inspect_says_what_three_methods_say_and_encodes_rows_once(fitted, world, monkeypatch):
+    asked = fitted.transform(world.X), fitted.predict_proba(world.X), fitted.typicality(world.X)
+    encode, calls = type(fitted)._features, []
+    monkeypatch.setattr(type(fitted), "_features", lambda self, X: calls.append(len(X)) or encode(self, X))
+    inspected = fitted.inspect(world.X)
+    assert calls == [len(world.X)]
+    for told, value in zip(asked, inspected, strict=True):
+        np.testing.assert_array_equal(told, value)
+
+
 @pytest.mark.parametrize("reject_below", [0, 0.0, 0.3, 1, 1.0, np.float32(0.5)])
 def test_exactly_the_rows_below_the_typicality_asked_for_are_rejected(fitted, world, reject_below):
     found = fitted.predict(world.X, reject_below=reject_below)
