@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Neighbours", "find_neighbours", "share_neighbours"]
+__all__ = ["Neighbours", "find_nearest", "find_neighbours", "share_neighbours"]
 
 # Exact search is quadratic in rows; above this an inverted file finds the same rows sooner.
 _MAX_EXACT_ROWS = 60_000
@@ -50,6 +50,25 @@ def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbou
     if len(features) <= _MAX_EXACT_ROWS:
         return _search_exactly(features, n_neighbors)
     return _search_inverted_file(features, n_neighbors)
+
+
+def find_nearest(queries: NDArray[np.float32], rows: NDArray[np.float32], n_nearest: int) -> Neighbours:
+    """Return the ``n_nearest`` of the unit ``rows`` (m, d) for each unit row of ``queries`` (n, d).
+
+    Exact. A query that is among the rows is its own nearest.
+    """
+    import torch
+
+    among = torch.from_numpy(np.ascontiguousarray(rows)).T
+    block = max(1, _BLOCK_SIMILARITIES // len(rows))
+    indices = np.empty((len(queries), n_nearest), dtype=np.int64)
+    similarities = np.empty((len(queries), n_nearest), dtype=np.float32)
+    for start in range(0, len(queries), block):
+        part = slice(start, start + block)
+        cosines = torch.from_numpy(np.ascontiguousarray(queries[part])) @ among
+        best, who = cosines.topk(n_nearest, dim=1)
+        similarities[part], indices[part] = best.numpy(), who.numpy()
+    return Neighbours(indices, similarities)
 
 
 def share_neighbours(neighbours: Neighbours, n_neighbors: int) -> NDArray[np.float32]:

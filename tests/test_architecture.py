@@ -19,6 +19,7 @@ FLOORS = {
     "ground": {
         "geometry",
         "neighbours",
+        "projection",
         "clustering",
         "matching",
         "merging",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.projection import project_rows
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -199,7 +201,7 @@ def draw_maps(maps: Mapping[str, Map]) -> Figure:
     figure, panels = _make_panels(list(maps), height=4.4, n_columns=2)
     for panel, one in zip(panels, maps.values(), strict=True):
         rows = np.random.default_rng(0).permutation(len(one.classes))[:_N_DRAWN]
-        places = _embed(one.features[rows])
+        places = project_rows(one.features[rows])
         _, codes = np.unique(one.classes, return_inverse=True)
         colours = _list_hues(int(codes.max()) + 1)[codes[rows]]
         is_known = one.is_known[rows]
@@ -219,16 +221,6 @@ def draw_maps(maps: Mapping[str, Map]) -> Figure:
         panel.set_axis_off()
     _add_legend(figure, panels[0], 2)
     return figure
-
-
-def _embed(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    from sklearn.manifold import TSNE
-
-    perplexity = min(30.0, (len(features) - 1) / 3)
-    places: NDArray[np.float32] = TSNE(
-        perplexity=perplexity, metric="cosine", init="pca", random_state=0
-    ).fit_transform(features)
-    return places
 
 
 def _list_hues(n_hues: int) -> NDArray[np.float64]:
