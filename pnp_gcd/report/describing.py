@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +107,8 @@ def _choose_terms(
     chosen: list[Trait] = []
     told: set[str] = set()
     # Of terms that weigh alike the longer says more.
-    for place in sorted(np.argsort(-weight)[:40], key=lambda p: (-round(weight[p], 3), -len(terms[p]))):
+    heaviest = np.argsort(-weight)[:40].tolist()
+    for place in sorted(heaviest, key=lambda place: (-round(float(weight[place]), 3), -len(terms[place]))):
         words = set(str(terms[place]).split(" "))
         if weight[place] <= 0 or len(chosen) == _N_TRAITS:
             break
@@ -121,7 +122,7 @@ def _choose_terms(
 
 def _find_terms(text: str) -> list[str]:
     words = split_words(text)
-    return words + [f"{first} {second}" for first, second in zip(words, words[1:], strict=False)]
+    return words + [f"{first} {second}" for first, second in pairwise(words)]
 
 
 def split_words(text: str) -> list[str]:
@@ -147,9 +148,9 @@ def split_words(text: str) -> list[str]:
 
 @functools.cache
 def _word_pattern() -> re.Pattern[str]:
-    """Letters, digits, and the marks that belong to letters (which ``\\w`` leaves out), with apostrophes inside."""
-    marks = [code for code in range(min(sys.maxunicode, 0xFFFF)) if unicodedata.category(chr(code))[0] == "M"]
-    letter = rf"[^\W_]|[{''.join(map(re.escape, map(chr, marks)))}]"
+    """Return what a word is: letters, digits and the marks on letters, with apostrophes inside."""
+    marks = "".join(chr(code) for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M")
+    letter = rf"[^\W_]|[{re.escape(marks)}]"
     return re.compile(rf"(?:{letter})+(?:['’](?:{letter})+)*")
 
 

@@ -205,8 +205,10 @@ def _show(entry: Any) -> str:
     """Return one entry as text, numbers short."""
     if _is_gap(entry):
         return "(missing)"
+    if isinstance(entry, np.generic):
+        entry = entry.item()
     if isinstance(entry, bytes):
         return entry.decode("utf-8", "replace")
-    if isinstance(entry, float | np.floating):
+    if isinstance(entry, float):  # NumPy's double is one too
         return f"{entry:.15g}" if float(entry).is_integer() and abs(entry) < 1e15 else f"{entry:.4g}"
     return str(entry)
