@@ -24,6 +24,8 @@ _MOST_TERMS = 50_000
 # A term must be in this part of a class's rows at least, and in this many rows.
 _LEAST_SHARE = 0.04
 _LEAST_ROWS = 2
+# How many times more frequent than elsewhere each word of a pair must be.
+_LEAST_LIFT = 1.5
 # Scripts without spaces between words: Thai to Lao, Myanmar, Khmer, kana, Han and their like.
 _UNSPACED = re.compile("[฀-໿က-႟ក-៿぀-ヿ㐀-鿿豈-﫿\U00020000-\U0003ffff]+")
 # A column's mean must differ by this many standard deviations, or a category's share by this much.
@@ -104,6 +106,7 @@ def _choose_terms(
     lift = (inside + 0.5) / (size + 1) / ((outside + 0.5) / (n_rows - size + 1))
     weight = share * np.log(np.maximum(lift, 1e-12))
     weight[(inside < min(_LEAST_ROWS, size)) | (share < _LEAST_SHARE) | (lift <= 1)] = 0
+    tells = {str(terms[place]) for place in np.flatnonzero((weight > 0) & (lift >= _LEAST_LIFT))}
     chosen: list[Trait] = []
     told: set[str] = set()
     # Of terms that weigh alike the longer says more.
@@ -112,7 +115,7 @@ def _choose_terms(
         words = set(str(terms[place]).split(" "))
         if weight[place] <= 0 or len(chosen) == _N_TRAITS:
             break
-        if words <= told or (len(words) > 1 and words & told):
+        if words <= told or (len(words) > 1 and (words & told or not words <= tells)):
             continue
         told |= words
         detail = f"in {share[place]:.0%} of its rows, {elsewhere[place]:.1%} elsewhere"

@@ -2,6 +2,7 @@
 
 const MOST_AT_ONCE = window.innerWidth < 640 ? 8 : 24;
 const cardOf = new Map();
+const drafts = new Map(); // names that are being written
 const choice = { kind: 'all', sort: 'size', query: '', nShown: MOST_AT_ONCE, found: new Map() };
 
 // --- one card ---
@@ -13,11 +14,12 @@ const showThing = (row, note) =>
     note ? make('span', { className: 'small note' }, note) : null));
 
 const showThings = (title, list, noteOf) =>
-  list.length === 0 ? null : make('div', { className: `things things-${items.kind}` }, make('h4', {}, title), make('ul', {}, list.map((row) => showThing(row, noteOf(row)))));
+  list.length === 0 ? null : make('div', { className: `things things-${items.kind}${noteOf(list[0]) ? ' noted' : ''}` }, make('h4', {}, title), make('ul', {}, list.map((row) => showThing(row, noteOf(row)))));
 
 const doubtNote = (row) => [
-  `${percent(part(rows.p[row]))} sure`,
-  rows.second[row] >= 0 ? make('span', { className: 'or' }, ' or ', markOf(rows.second[row]), ' ', own(flat(nameOf(rows.second[row]), 40)), `: ${percent(part(rows.p2[row]))}`) : null,
+  `${percent(part(rows.p[row]))} sure, or `,
+  rows.second[row] < 0 ? 'nothing else' : make('span', { className: 'or' }, markOf(rows.second[row]), ' ', own(flat(nameOf(rows.second[row]), 40))),
+  rows.second[row] < 0 ? null : ` ${percent(part(rows.p2[row]))}`,
 ];
 
 const HOW_NEAR = 'Shared: the part of the rows of both classes that belong to the other one, by their probabilities. Cosine: how alike the directions of the two classes are, 1 for the same.';
@@ -50,11 +52,22 @@ const showNaming = (code, mapButton) => {
   const one = classes[code];
   const mates = groupOf(code).filter((member) => member !== code);
   const complaint = make('p', { className: 'complaint', role: 'alert' });
-  const field = make('input', { type: 'text', className: 'name-field', value: givenName(code) ?? '', maxLength: 1000,
+  const field = make('input', { type: 'text', className: 'name-field', value: drafts.get(code) ?? givenName(code) ?? '', maxLength: 1000,
+    oninput: () => drafts.set(code, field.value),
+    onkeydown: (event) => {
+      if (event.key !== 'Escape') return;
+      event.stopPropagation();
+      drafts.delete(code);
+      field.value = givenName(code) ?? '';
+    },
     placeholder: flat(one.traits.slice(0, 2).map(([text]) => text).join(' / ') || 'What is it?', 40), 'aria-label': `Name of ${flat(one.label)}` });
   const form = make('form', { className: 'naming', onsubmit: (event) => {
     event.preventDefault();
-    complain(code, giveName(code, field.value));
+    const draft = drafts.get(code);
+    drafts.delete(code);
+    const wrong = giveName(code, field.value);
+    if (wrong) drafts.set(code, draft);
+    complain(code, wrong);
   } }, field, make('button', { type: 'submit', className: 'quiet' }, 'Name it'));
   const choose = make('select', { className: 'same-as', 'aria-label': `${flat(one.label)} is the same as` }, make('option', { value: '' }, 'the same as …'));
   const fillOptions = () => {
