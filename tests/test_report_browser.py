@@ -117,7 +117,9 @@ def find(browser, selector):
 
 
 def texts(browser, selector):
-    return [element.text for element in browser.find_elements(By.CSS_SELECTOR, selector)]
+    """Return what elements say, at one moment: a search may replace them."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText.trim())"
+    return browser.execute_script(script, selector)
 
 
 def card_names(browser):
