@@ -64,7 +64,7 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark")
+    for folder in ("datasets", "benchmark", "report")
 }
 # Beside the estimator, on the roof: knows rows and labels, any estimator, and nothing of the method.
 MODEL_SELECTION = sorted(path.stem for path in (PACKAGE / "model_selection").glob("[a-z]*.py"))
@@ -152,6 +152,14 @@ def test_the_benchmark_takes_third_parties_by_their_doors(module):
     assert not used & {"timm", "infomap", "faiss", "PIL"}
     assert "matplotlib" not in used or module == "benchmark.pictures"
     assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+
+
+@pytest.mark.parametrize("module", FOLDERS["report"])
+def test_the_report_asks_a_model_and_knows_no_method(module):
+    found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert found <= {"exceptions", "images", "labels", "matching", "metrics", "projection", "report"}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert not used & {*DOORS, "pandas", "polars", "matplotlib"}
 
 
 @pytest.mark.parametrize("module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"]])
