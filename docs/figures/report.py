@@ -20,7 +20,15 @@ from pnp_gcd.report import write_report
 HERE = Path(__file__).parent
 # What is done on the page before a picture is taken: name, width, height, dark or light, script.
 PICTURES = [
-    ("map", 1200, 860, "light", "window.scrollTo(0, 0);"),
+    (
+        "map",
+        1200,
+        1100,
+        "light",
+        "const map = document.getElementById('map-canvas'); map.focus({preventScroll: true});"
+        "const step = (key) => map.dispatchEvent(new KeyboardEvent('keydown', {key}));"
+        "['ArrowUp', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft'].forEach(step);",
+    ),
     ("cards", 1200, 900, "light", "document.getElementById('classes').scrollIntoView();"),
     (
         "names",
@@ -28,8 +36,8 @@ PICTURES = [
         620,
         "light",
         "const field = document.querySelector('#class-5 .name-field');"
-        "field.value = 'zero'; field.form.requestSubmit();"
-        "document.querySelector('#class-5 .decide').scrollIntoView({block: 'end'});",
+        "field.value = 'five'; field.form.requestSubmit();"
+        "document.querySelector('#class-5 .decide').scrollIntoView({block: 'center'});",
     ),
     ("truth", 1200, 900, "dark", "document.getElementById('truth').scrollIntoView();"),
     ("phone", 360, 720, "dark", "document.getElementById('map').scrollIntoView();"),
@@ -62,18 +70,20 @@ def open_browser(profile):
 
 
 def take_picture(browser, page, name, width, height, theme, script):
-    """Open the page anew, do what the script says and save what is seen, in 256 colours."""
+    """Open the page anew, do what the script says and save what is seen."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     feature = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
     browser.get(page.as_uri())
+    browser.execute_script("localStorage.clear()")
+    browser.refresh()
     browser.execute_script("document.documentElement.style.scrollBehavior = 'auto';" + script)
     time.sleep(1)
     path = HERE / f"report_{name}.png"
     taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     path.write_bytes(base64.b64decode(taken["data"]))
-    Image.open(path).convert("RGB").quantize(256).save(path, optimize=True)
+    Image.open(path).convert("RGB").save(path, optimize=True)
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 

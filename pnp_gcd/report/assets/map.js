@@ -322,12 +322,12 @@ const describeRow = (row) => {
     pictureOf(row),
     make('div', {},
       make('div', { className: 'tip-item' }, hasItem(row) ? showItem(row) : `row ${row}`),
-      make('div', { className: 'tip-class' }, markOf(rows.code[row]), own(nameOf(rows.code[row]), { className: 'name' }), ` ${percent(part(rows.p[row]))}`),
-      second >= 0 && p2 >= 0.01 ? make('div', { className: 'small' }, 'or ', own(nameOf(second)), ` ${percent(p2)}`) : null,
+      make('div', { className: 'tip-class' }, markOf(rows.code[row]), ' ', own(titleOf(rows.code[row]), { className: 'name' }), `, ${percent(part(rows.p[row]))} sure`),
+      second >= 0 && p2 >= 0.01 ? make('div', { className: 'small' }, 'or ', own(titleOf(second)), `, ${percent(p2)}`) : null,
       data.truth && truthOf(row) !== null ? make('div', { className: 'small' }, 'truly ', own(truthOf(row))) : null,
       isFar(row) ? make('div', { className: 'small' }, 'far from every class') : null,
       isUnsure(row) ? make('div', { className: 'small' }, 'unsure') : null,
-      items.isNumbered ? null : make('div', { className: 'small' }, `row ${row}`)));
+      itemText(row) === `row ${row}` ? null : make('div', { className: 'small' }, `row ${row}`)));
 };
 
 // Mouse, pen and fingers: hover, click, drag, wheel and pinch.
