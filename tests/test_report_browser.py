@@ -292,6 +292,34 @@ def test_a_class_that_could_be_the_same_is_said_to_be_so(opened):
     assert "could be in either" in find(opened, "#class-4").text
 
 
+def test_rows_of_a_table_stand_side_by_side(browser, folder):
+    import pandas as pd
+
+    frame = pd.DataFrame({"height": np.arange(8.0), "<b>kind</b>": list("abcdefgh")})
+    show(browser, write_report(FakeModel().fit(), np.zeros((8, 2)), folder / "table.html", items=frame))
+    lines = texts(browser, "#class-0 .side-by-side tr")
+    assert sorted(lines[0].split()) == ["0", "2", "4", "6", "row"]
+    assert sorted(lines[1].split()) == ["0", "2", "4", "6", "height"]
+    assert sorted(lines[2].split()) == ["<b>kind</b>", "a", "c", "e", "g"]
+    show(browser, folder / "table.html")
+    browser.execute_script("document.getElementById('map-canvas').focus()")
+    press(browser, Keys.ARROW_UP)
+    assert "height" in find(browser, "#tip").text
+
+
+def test_pictures_are_on_cards_and_beside_the_pointer(browser, folder):
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 60, 60, 3)).astype(np.uint8)
+    show(browser, write_report(FakeModel().fit(), np.zeros((40, 2)), folder / "pictures.html", items=pixels))
+    script = "return [...document.querySelectorAll('.card img')].filter((i) => i.naturalWidth === 60).length"
+    browser.execute_script(
+        "document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })"
+    )
+    WebDriverWait(browser, 5).until(lambda b: b.execute_script(script) >= 16)
+    browser.execute_script("document.getElementById('map-canvas').focus()")
+    press(browser, Keys.ARROW_UP)
+    assert find(browser, "#tip .picture").size["width"] == 80
+
+
 # --- what is saved ------------------------------------------------------------------------------------
 
 

@@ -13,8 +13,27 @@ const showThing = (row, note) =>
     make('span', { className: items.kind === 'images' ? 'unseen' : 'words' }, showItem(row)),
     note ? make('span', { className: 'small note' }, note) : null));
 
-const showThings = (title, list, noteOf) =>
-  list.length === 0 ? null : make('div', { className: `things things-${items.kind}${noteOf(list[0]) ? ' noted' : ''}` }, make('h4', {}, title), make('ul', {}, list.map((row) => showThing(row, noteOf(row)))));
+// Rows of a table side by side, a line for each column.
+const showCells = (list, isDoubtful) => {
+  const head = (text) => make('th', { scope: 'row' }, own(text));
+  const button = (row) => make('button', { type: 'button', className: 'quiet tiny', title: 'Show on the map', onclick: () => tell('row', row) }, `${row}`);
+  const line = (title, valueOf) => make('tr', {}, head(title), list.map((row) => make('td', {}, valueOf(row))));
+  const second = (row) => (rows.second[row] < 0 ? '–' : [markOf(rows.second[row]), ' ', own(flat(nameOf(rows.second[row]), 12))]);
+  return make('table', { className: 'side-by-side' }, make('tbody', {},
+    line('row', button),
+    isDoubtful ? [line('sure', (row) => percent(part(rows.p[row]))), line('or', second)] : null,
+    items.columns.map((name, place) => line(name, (row) => own(cellsOf(row)?.[place] ?? '')))));
+};
+
+const showThings = (title, list, noteOf) => {
+  if (list.length === 0) return null;
+  if (items.kind === 'table') {
+    const more = items.nColumns - items.columns.length;
+    return make('div', { className: 'things' }, make('h4', {}, title), showCells(list, Boolean(noteOf(list[0]))),
+      more > 0 ? make('p', { className: 'small' }, `and ${count(more, 'more column')}`) : null);
+  }
+  return make('div', { className: `things things-${items.kind}${noteOf(list[0]) ? ' noted' : ''}` }, make('h4', {}, title), make('ul', {}, list.map((row) => showThing(row, noteOf(row)))));
+};
 
 const doubtNote = (row) => [
   `${percent(part(rows.p[row]))} sure, or `,

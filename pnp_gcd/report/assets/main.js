@@ -22,9 +22,10 @@ const startHead = () => {
   const nKnown = classes.filter((one) => one.isKnown).length;
   const nNovel = classes.length - nKnown;
   const share = (n) => (nRows ? percent(n / nRows) : '–');
-  byId('lead').textContent = nNovel
-    ? `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}: ${number.format(nKnown)} known beforehand, ${number.format(nNovel)} discovered.`
-    : `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}, all known beforehand: nothing new was discovered.`;
+  const sorted = `${count(nRows, 'row')} ${nRows === 1 ? 'was' : 'were'} sorted into ${count(classes.length, 'class', 'classes')}`;
+  if (!nNovel) byId('lead').textContent = `${sorted}, all known beforehand: nothing new was discovered.`;
+  else if (!nKnown) byId('lead').textContent = `${sorted}, all of them discovered: none was known beforehand.`;
+  else byId('lead').textContent = `${sorted}: ${number.format(nKnown)} known beforehand, ${number.format(nNovel)} discovered.`;
   byId('tiles').append(
     tile(number.format(nRows), nRows === 1 ? 'row' : 'rows', counts.skipped ? `${count(counts.skipped, 'picture')} could not be read and ${counts.skipped === 1 ? 'is' : 'are'} left out` : 'all of them on the map'),
     tile(number.format(counts.known), 'in known classes', `${share(counts.known)} of all rows, in ${count(nKnown, 'class', 'classes')}`),

@@ -1,7 +1,7 @@
 // What a person decides about classes: names, and which are the same. Kept in this browser until saved.
 
 const decided = { names: new Map(), same: [] };
-const memory = `pnp-gcd ${byId('data').textContent.length} ${classes.map((one) => `${one.key}${one.size}`).join(' ')}`;
+const memory = `pnp-gcd names ${data.digest}`;
 
 const groupOf = (code) => decided.same.find((group) => group.includes(code)) ?? [code];
 const givenName = (code) => groupOf(code).map((member) => decided.names.get(member)).find((name) => name) ?? null;
