@@ -213,6 +213,30 @@ def test_arrow_keys_step_from_row_to_row_and_enter_selects_the_class(opened):
     assert not opened.find_elements(By.CSS_SELECTOR, ".legend-entry[aria-pressed='true']")
 
 
+def test_a_tap_shows_the_row_and_its_class_alone(opened):
+    opened.execute_script("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+    place = opened.execute_script(
+        """
+        const canvas = document.getElementById('map-canvas');
+        const { left, top, width, height } = canvas.getBoundingClientRect();
+        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        const wanted = getComputedStyle(document.documentElement).getPropertyValue('--mark-0').trim();
+        const [r, g, b] = [1, 3, 5].map((at) => parseInt(wanted.slice(at, at + 2), 16));
+        for (let at = 0; at < pixels.length; at += 4) {
+          if (pixels[at] === r && pixels[at + 1] === g && pixels[at + 2] === b && pixels[at + 3] === 255) {
+            const [x, y] = [(at / 4) % canvas.width, Math.floor(at / 4 / canvas.width)];
+            return { x: left + (x * width) / canvas.width, y: top + (y * height) / canvas.height };
+          }
+        }"""
+    )
+    touch = "Input.dispatchTouchEvent"
+    opened.execute_cdp_cmd(touch, {"type": "touchStart", "touchPoints": [place]})
+    opened.execute_cdp_cmd(touch, {"type": "touchEnd", "touchPoints": []})
+    assert find(opened, "#tip").is_displayed()
+    (chosen,) = opened.find_elements(By.CSS_SELECTOR, ".legend-entry[aria-pressed='true']")
+    assert chosen.text.split()[0] in find(opened, "#tip").text
+
+
 def test_a_selected_class_alone_keeps_its_colour(opened):
     before = [count_pixels(opened, colour)[0] for colour in range(5)]
     opened.execute_script("document.querySelector('.legend-entry').click()")

@@ -24,7 +24,19 @@ from pnp_gcd.report.packing import pack_findings, to_safe_json
 __all__ = ["write_report"]
 
 # In the order in which they build on each other.
-_SCRIPTS = ("base.js", "names.js", "map.js", "cards.js", "tables.js", "charts.js", "truth.js", "main.js")
+_SCRIPTS = (
+    "base.js",
+    "names.js",
+    "pointing.js",
+    "map.js",
+    "legend.js",
+    "card.js",
+    "cards.js",
+    "tables.js",
+    "charts.js",
+    "truth.js",
+    "main.js",
+)
 _TITLE = "What was found"
 _LONGEST_TITLE = 200
 

@@ -4,7 +4,8 @@ const GRID = 128;
 
 // Rows by cell of a grid over the map, so that the row under the pointer is found without asking all.
 const buildGrid = () => {
-  const cellOf = (row) => Math.min(GRID - 1, (rows.x[row] * GRID) >> 16) + GRID * Math.min(GRID - 1, (rows.y[row] * GRID) >> 16);
+  const cellOf = (row) =>
+    Math.min(GRID - 1, (rows.x[row] * GRID) >> 16) + GRID * Math.min(GRID - 1, (rows.y[row] * GRID) >> 16);
   const starts = new Uint32Array(GRID * GRID + 1);
   for (let row = 0; row < nRows; row += 1) if (rows.code[row] >= 0) starts[cellOf(row) + 1] += 1;
   for (let cell = 0; cell < GRID * GRID; cell += 1) starts[cell + 1] += starts[cell];
@@ -56,7 +57,10 @@ const startMap = () => {
   const scale = () => Math.min(size.width, size.height) * 0.92 * camera.zoom;
   const toScreenX = (x) => (x - camera.x) * scale() + size.width / 2;
   const toScreenY = (y) => (camera.y - y) * scale() + size.height / 2;
-  const toMap = (left, top) => ({ x: (left - size.width / 2) / scale() + camera.x, y: camera.y - (top - size.height / 2) / scale() });
+  const toMap = (left, top) => ({
+    x: (left - size.width / 2) / scale() + camera.x,
+    y: camera.y - (top - size.height / 2) / scale(),
+  });
   const radius = () => {
     const base = nRows < 300 ? 6 : nRows < 2000 ? 4.4 : nRows < 10000 ? 3.2 : nRows < 40000 ? 2.2 : 1.6;
     return Math.min(base * camera.zoom ** 0.3, 9) * (size.width < 500 ? 0.8 : 1);
@@ -65,7 +69,12 @@ const startMap = () => {
   const readColours = () => {
     const style = getComputedStyle(document.documentElement);
     const value = (name) => style.getPropertyValue(name).trim();
-    colours = { marks: Array.from({ length: 8 }, (_, place) => value(`--mark-${place}`)), faded: value('--faded'), ink: value('--ink'), surface: value('--surface') };
+    colours = {
+      marks: Array.from({ length: 8 }, (_, place) => value(`--mark-${place}`)),
+      faded: value('--faded'),
+      ink: value('--ink'),
+      surface: value('--surface'),
+    };
   };
 
   const tracePath = (target, isKnown, r) => {
@@ -128,7 +137,8 @@ const startMap = () => {
       pen.fillStyle = colours.faded;
       for (let row = 0; row < nRows; row += stride) if (rows.code[row] >= 0 && !isLit(row)) draw(row, false);
     }
-    for (let row = 0; row < nRows; row += isAll ? stride : 1) if (isAll ? rows.code[row] >= 0 : isLit(row)) draw(row, true);
+    for (let row = 0; row < nRows; row += isAll ? stride : 1)
+      if (isAll ? rows.code[row] >= 0 : isLit(row)) draw(row, true);
   };
 
   // Names of large classes first; a name that would cover another is left out until there is room.
@@ -148,7 +158,8 @@ const startMap = () => {
       const y = toScreenY(middles[code].y) - (middles[code].reach * scale() < 14 ? radius() + 13 : 0);
       const rawX = toScreenX(middles[code].x);
       if (rawX < -20 || rawX > size.width + 20 || y < 8 || y > size.height - 8) continue;
-      if (taken.some((other) => Math.abs(other.x - x) < (other.width + width) / 2 + 8 && Math.abs(other.y - y) < 24)) continue;
+      if (taken.some((other) => Math.abs(other.x - x) < (other.width + width) / 2 + 8 && Math.abs(other.y - y) < 24))
+        continue;
       if (taken.length >= most) break;
       taken.push({ x, y, width });
       pen.lineWidth = 4;
@@ -255,7 +266,11 @@ const startMap = () => {
     const x = left + 16 + width > size.width ? left - width - 16 : left + 16;
     tip.style.left = `${Math.min(Math.max(x, 4), Math.max(size.width - width - 4, 4))}px`;
     tip.style.top = `${Math.min(Math.max(top - height / 2, 4), Math.max(size.height - height - 4, 4))}px`;
-    if (isSpoken) byId('map-live').textContent = flat(`${oneLine(row)}. ${nameOf(rows.code[row])}, ${percent(part(rows.p[row]))}.`, 400);
+    if (isSpoken)
+      byId('map-live').textContent = flat(
+        `${oneLine(row)}. ${nameOf(rows.code[row])}, ${percent(part(rows.p[row]))}.`,
+        400,
+      );
   };
 
   // The nearest lit row in the direction of an arrow key; without a row yet, the one nearest the middle.
@@ -289,129 +304,50 @@ const startMap = () => {
     showTip(row, true);
   };
 
-  listenToPointers({ canvas, zoomBy, findRow, showTip, hideTip, redraw,
-    pan: (dx, dy) => moveTo(camera.x - dx / scale(), camera.y + dy / scale()), isEnlarged: () => camera.zoom > 1 });
+  listenToPointers({
+    canvas,
+    zoomBy,
+    findRow,
+    showTip,
+    hideTip,
+    redraw,
+    pan: (dx, dy) => moveTo(camera.x - dx / scale(), camera.y + dy / scale()),
+    isEnlarged: () => camera.zoom > 1,
+  });
   canvas.addEventListener('keydown', (event) => {
     const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    const actions = { '+': () => zoomBy(1.5), '=': () => zoomBy(1.5), '-': () => zoomBy(1 / 1.5), 0: reset, Enter: () => hovered >= 0 && select(rows.code[hovered]) };
+    const actions = {
+      '+': () => zoomBy(1.5),
+      '=': () => zoomBy(1.5),
+      '-': () => zoomBy(1 / 1.5),
+      0: reset,
+      Enter: () => hovered >= 0 && select(rows.code[hovered]),
+    };
     if (arrows[event.key]) step(...arrows[event.key]);
     else if (actions[event.key]) actions[event.key]();
     else return;
     event.preventDefault();
   });
-  canvas.addEventListener('blur', () => { hideTip(); redraw(); });
+  canvas.addEventListener('blur', () => {
+    hideTip();
+    redraw();
+  });
   byId('zoom-in').addEventListener('click', () => zoomBy(1.6));
   byId('zoom-out').addEventListener('click', () => zoomBy(1 / 1.6));
   byId('zoom-reset').addEventListener('click', reset);
   byId('map-names').addEventListener('change', () => redraw());
-  on('view', () => { hideTip(); redraw(); });
+  on('view', () => {
+    hideTip();
+    redraw();
+  });
   on('names', () => redraw());
-  on('theme', () => { readColours(); redraw(); });
+  on('theme', () => {
+    readColours();
+    redraw();
+  });
   on('row', goToRow);
   new ResizeObserver(resize).observe(box);
   canvas.setAttribute('aria-label', `Map of ${count(nRows, 'row')} in ${count(classes.length, 'class', 'classes')}`);
   readColours();
   resize();
-};
-
-// What is said of a row beside the pointer.
-const describeRow = (row) => {
-  const second = rows.second[row];
-  const p2 = part(rows.p2[row]);
-  return make('div', { className: 'tip-row' },
-    pictureOf(row),
-    make('div', {},
-      make('div', { className: 'tip-item' }, hasItem(row) ? showItem(row) : `row ${row}`),
-      make('div', { className: 'tip-class' }, markOf(rows.code[row]), ' ', own(titleOf(rows.code[row]), { className: 'name' }), `, ${percent(part(rows.p[row]))} sure`),
-      second >= 0 && p2 >= 0.01 ? make('div', { className: 'small' }, 'or ', own(titleOf(second)), `, ${percent(p2)}`) : null,
-      data.truth && truthOf(row) !== null ? make('div', { className: 'small' }, 'truly ', own(truthOf(row))) : null,
-      isFar(row) ? make('div', { className: 'small' }, 'far from every class') : null,
-      isUnsure(row) ? make('div', { className: 'small' }, 'unsure') : null,
-      itemText(row) === `row ${row}` ? null : make('div', { className: 'small' }, `row ${row}`)));
-};
-
-// Mouse, pen and fingers: hover, click, drag, wheel and pinch.
-const listenToPointers = ({ canvas, zoomBy, findRow, showTip, hideTip, redraw, pan, isEnlarged }) => {
-  const down = new Map();
-  let travelled = 0;
-  const at = (event) => {
-    const { left, top } = canvas.getBoundingClientRect();
-    return { x: event.clientX - left, y: event.clientY - top };
-  };
-  const spread = () => {
-    const [a, b] = [...down.values()];
-    return { apart: Math.hypot(a.x - b.x, a.y - b.y), x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
-  };
-  canvas.addEventListener('wheel', (event) => {
-    if (event.deltaY > 0 && !isEnlarged()) return; // all is seen: let the page scroll on
-    event.preventDefault();
-    const { x, y } = at(event);
-    zoomBy(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), x, y);
-  }, { passive: false });
-  canvas.addEventListener('pointerdown', (event) => {
-    down.set(event.pointerId, at(event));
-    if (down.size === 1) travelled = 0;
-    canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.addEventListener('pointermove', (event) => {
-    const now = at(event);
-    const before = down.get(event.pointerId);
-    if (!before) {
-      if (event.pointerType === 'mouse') showTip(findRow(now.x, now.y, 12));
-      return;
-    }
-    travelled += Math.hypot(now.x - before.x, now.y - before.y);
-    if (down.size === 1) {
-      down.set(event.pointerId, now);
-      if (travelled > 4 && isEnlarged()) pan(now.x - before.x, now.y - before.y);
-      return;
-    }
-    const old = spread();
-    down.set(event.pointerId, now);
-    const fresh = spread();
-    zoomBy(fresh.apart / Math.max(old.apart, 1), fresh.x, fresh.y);
-    if (isEnlarged()) pan(fresh.x - old.x, fresh.y - old.y);
-  });
-  const lift = (event, isClick) => {
-    const wasDown = down.delete(event.pointerId);
-    if (!isClick || !wasDown || travelled > 4 || down.size) return;
-    const { x, y } = at(event);
-    const row = findRow(x, y, event.pointerType === 'mouse' ? 12 : 24);
-    if (event.pointerType === 'mouse') {
-      if (row >= 0 || view.selected >= 0) select(row < 0 ? view.selected : rows.code[row]);
-    } else if (row < 0) {
-      hideTip();
-      if (view.selected >= 0) select(view.selected);
-      else redraw();
-    } else {
-      if (view.selected !== rows.code[row]) select(rows.code[row]);
-      showTip(row, true);
-    }
-  };
-  canvas.addEventListener('pointerup', (event) => lift(event, true));
-  canvas.addEventListener('pointercancel', (event) => lift(event, false));
-  canvas.addEventListener('pointerleave', (event) => {
-    if (event.pointerType === 'mouse' && !down.size) { hideTip(); redraw(); }
-  });
-};
-
-const startLegend = () => {
-  const list = byId('legend-list');
-  const bySize = classes.map((_, code) => code).sort((a, b) => classes[b].size - classes[a].size);
-  const show = () => {
-    list.replaceChildren(...bySize.map((code) =>
-      make('li', {}, make('button', { type: 'button', className: 'legend-entry', 'aria-pressed': String(view.selected === code), onclick: () => select(code) },
-        markOf(code), own(nameOf(code), { className: 'name' }), make('span', { className: 'small' }, number.format(classes[code].size))))));
-    byId('show-all').hidden = view.selected < 0 && view.matches === null;
-  };
-  byId('legend-note').textContent = classes.length > 8
-    ? 'Colours repeat: classes of one colour lie far apart. Choose a class to see it alone.'
-    : 'Choose a class to see it alone.';
-  byId('show-all').addEventListener('click', showEverything);
-  on('names', show);
-  on('view', () => {
-    [...list.children].forEach((entry, place) => entry.firstChild.setAttribute('aria-pressed', String(view.selected === bySize[place])));
-    byId('show-all').hidden = view.selected < 0 && view.matches === null;
-  });
-  show();
 };
