@@ -27,6 +27,8 @@ __all__ = ["write_report"]
 _SCRIPTS = (
     "base.js",
     "names.js",
+    "camera.js",
+    "painting.js",
     "pointing.js",
     "map.js",
     "legend.js",

@@ -33,7 +33,6 @@ const describeRow = (row) => {
 
 const startLegend = () => {
   const list = byId('legend-list');
-  const bySize = classes.map((_, code) => code).sort((a, b) => classes[b].size - classes[a].size);
   const show = () => {
     list.replaceChildren(
       ...bySize.map((code) =>

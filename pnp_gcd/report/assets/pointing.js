@@ -1,5 +1,5 @@
 // Mouse, pen and fingers: hover, click, drag, wheel and pinch.
-const listenToPointers = ({ canvas, zoomBy, findRow, showTip, hideTip, redraw, pan, isEnlarged }) => {
+const listenToPointers = ({ canvas, zoomBy, pan, isEnlarged }) => {
   const down = new Map();
   let travelled = 0;
   const at = (event) => {
@@ -54,7 +54,7 @@ const listenToPointers = ({ canvas, zoomBy, findRow, showTip, hideTip, redraw, p
     } else if (row < 0) {
       hideTip();
       if (view.selected >= 0) select(view.selected);
-      else redraw();
+      else redrawMap();
     } else {
       if (view.selected !== rows.code[row]) select(rows.code[row]);
       showTip(row, true);
@@ -65,7 +65,7 @@ const listenToPointers = ({ canvas, zoomBy, findRow, showTip, hideTip, redraw, p
   canvas.addEventListener('pointerleave', (event) => {
     if (event.pointerType === 'mouse' && !down.size) {
       hideTip();
-      redraw();
+      redrawMap();
     }
   });
 };
