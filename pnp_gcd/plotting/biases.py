@@ -62,7 +62,7 @@ class PredictionBiasDisplay:
     >>> from pnp_gcd.plotting import PredictionBiasDisplay
     >>> truth, found = ["cat", "cat", "dog", "emu"], [7, 7, 3, 7]
     >>> display = PredictionBiasDisplay.from_predictions(truth, found, known_classes=["cat"])
-    >>> [bar.get_width() for bar in display.bars_]
+    >>> [float(bar.get_width()) for bar in display.bars_]
     [0.0, 0.0, 25.0, 0.0]
     """
 

@@ -49,8 +49,8 @@ class NoveltyHistogramDisplay:
     >>> from pnp_gcd.plotting import NoveltyHistogramDisplay
     >>> scores, truth = [0.1, 0.2, 0.9], ["cat", "cat", "emu"]
     >>> display = NoveltyHistogramDisplay.from_predictions(truth, scores, known_classes=["cat"], bins=2)
-    >>> {kind: [bar.get_height() for bar in bars] for kind, bars in display.bars_.items()}
-    {'known': [2.0, 0.0], 'novel': [0.0, 1.0]}
+    >>> {kind: [int(bar.get_height()) for bar in bars] for kind, bars in display.bars_.items()}
+    {'known': [2, 0], 'novel': [0, 1]}
     """
 
     ax_: Axes

@@ -46,8 +46,8 @@ class ClassSizesDisplay:
     >>> from pnp_gcd.plotting import ClassSizesDisplay
     >>> found = ["cat", "cat", "novel_0", "novel_0", "novel_0"]
     >>> display = ClassSizesDisplay.from_predictions(found, known_classes=["cat", "dog"])
-    >>> [bar.get_width() for bar in display.bars_["known"]]
-    [2.0, 0.0]
+    >>> [int(bar.get_width()) for bar in display.bars_["known"]]
+    [2, 0]
     """
 
     ax_: Axes
