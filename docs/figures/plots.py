@@ -46,7 +46,7 @@ def draw_many_classes():
     """Return the displays of two hundred classes, of which half are known."""
     rng = np.random.default_rng(0)
     sizes = rng.permutation((60 / np.arange(1, 201) ** 0.4).astype(int) + 3)
-    points, codes = make_blobs(sizes, n_features=24, cluster_std=2.2, random_state=0)
+    points, codes = make_blobs(sizes, n_features=24, cluster_std=3.4, random_state=0)
     labels = np.array([f"bird {code}" if code < 100 else f"novel_{code - 100}" for code in range(200)])[codes]
     known = np.unique(labels[codes < 100])
     return {

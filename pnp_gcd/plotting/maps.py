@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
-    from matplotlib.text import Text
+    from matplotlib.text import Annotation
 
 __all__ = ["DiscoveryMapDisplay"]
 
@@ -32,6 +32,8 @@ _OTHER_SHADES = {
 # Rows of a class that say where it is densest, and how far they see on a map from −1 to 1.
 _N_FOR_CENTRE = 400
 _SIGHT = 0.2
+# A class that spreads less than this would be hidden by its name, which stands above it.
+_SMALL = 0.05
 
 
 class DiscoveryMapDisplay:
@@ -54,7 +56,7 @@ class DiscoveryMapDisplay:
     figure_ : matplotlib Figure
     points_ : dict of str to matplotlib PathCollection
         "known", "novel" and, where there are any, "none": the rows, in the order of ``places``.
-    text_ : dict of class to matplotlib Text
+    text_ : dict of class to matplotlib Annotation
         The names written on the map: those of the classes of the legend, where they fit.
     legend_ : matplotlib Legend or None
 
@@ -76,7 +78,7 @@ class DiscoveryMapDisplay:
     ax_: Axes
     figure_: Figure
     points_: dict[str, PathCollection]
-    text_: dict[Any, Text]
+    text_: dict[Any, Annotation]
     legend_: Legend | None
 
     def __init__(self, places: NDArray[np.floating], labels: ArrayLike, *, known_classes: ArrayLike) -> None:
@@ -201,7 +203,7 @@ class DiscoveryMapDisplay:
         self.figure_ = self.ax_.figure  # type: ignore[assignment]
         self._scatter(rows, look, kwargs)
         self.ax_.set(xticks=[], yticks=[])
-        self.ax_.set_aspect("equal", adjustable="datalim")  # a box that shrank would leave the legend behind
+        self.ax_.set_aspect("equal", anchor="NE")  # shrinks away from the legend, which has its room then
         self.ax_.spines[:].set_visible(False)
         handles, names, headings = _list_legend(rows, look)
         self.legend_ = None
@@ -212,7 +214,9 @@ class DiscoveryMapDisplay:
 
     def _scatter(self, rows: ClassRows, look: _Look, kwargs: dict[str, Any]) -> None:
         """Draw known rows, novel ones upon them, and rows of named classes upon all others."""
-        size = float(np.clip(36_000 / max(1, len(rows.codes)), 5.0, 34.0))
+        box = self.ax_.get_window_extent()
+        room = (min(box.width, box.height) / self.figure_.dpi / 5.0) ** 2
+        size = room * float(np.clip(40_000 / max(1, len(rows.codes)), 5.0, 36.0))
         is_known = np.append(rows.is_known, False)[rows.codes]
         colours = np.array([*look.colours, canvas.GREY])[rows.codes]
         self.points_ = {}
@@ -239,19 +243,21 @@ class DiscoveryMapDisplay:
     def _write_names(self, rows: ClassRows, look: _Look) -> None:
         """Write the name of each named class where it is densest, largest first, where there is room."""
         self.text_ = {}
-        self.ax_.apply_aspect()
+        self.ax_.apply_aspect()  # for names to be measured where they will be
         taken: list[Any] = []
         for code in sorted(look.named, key=lambda code: -rows.sizes[code]):
             here = self.places[(rows.codes == code) & np.isfinite(self.places).all(axis=1)]
             if not len(here):
                 continue
-            x, y = _find_centre(here)
-            text = self.ax_.text(
-                x,
-                y,
+            centre, spread = _find_centre(here)
+            is_small = spread < _SMALL
+            text = self.ax_.annotate(
                 canvas.show_name(rows.classes[code], 16),
+                centre + [0.0, 1.5 * spread * is_small],
+                (0, 5 * is_small),
+                textcoords="offset points",
                 ha="center",
-                va="center",
+                va="bottom" if is_small else "center",
                 fontsize=10,
                 fontweight="bold",
                 color=canvas.INK,
@@ -313,11 +319,11 @@ def _list_legend(rows: ClassRows, look: _Look) -> tuple[list[Any], list[str], li
     return handles, names, headings
 
 
-def _find_centre(places: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the place of the row that has most rows of its class near it."""
+def _find_centre(places: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
+    """Return the middle of the rows where a class is densest, and how far they spread around it."""
     some = places[:: -(-len(places) // _N_FOR_CENTRE)].astype(np.float64)
     distances = ((some[:, None] - some[None]) ** 2).sum(axis=2)
     near = np.exp(-distances / _SIGHT**2)
     best = near[near.sum(axis=1).argmax()]
-    centre: NDArray[np.float64] = best @ some / best.sum()
-    return centre
+    centre = best @ some / best.sum()
+    return centre, float(np.sqrt(best @ ((some - centre) ** 2).sum(axis=1) / best.sum()))
