@@ -116,6 +116,7 @@ class TrainingHistoryDisplay:
             above.set_yscale("log")
             above.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             above.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+        above.margins(y=0.08)
         below.set_ylim(bottom=0)
         above.set_ylabel("loss, mean of batches", color=canvas.INK)
         below.set_ylabel("number", color=canvas.INK)

@@ -249,11 +249,11 @@ class DiscoveryMapDisplay:
             here = self.places[(rows.codes == code) & np.isfinite(self.places).all(axis=1)]
             if not len(here):
                 continue
-            centre, spread = _find_centre(here)
+            (x, y), spread = _find_centre(here)
             is_small = spread < _SMALL
             text = self.ax_.annotate(
                 canvas.show_name(rows.classes[code], 16),
-                centre + [0.0, 1.5 * spread * is_small],
+                (x, y + 1.5 * spread * is_small),
                 (0, 5 * is_small),
                 textcoords="offset points",
                 ha="center",

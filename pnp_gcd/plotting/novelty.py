@@ -210,7 +210,7 @@ class NoveltyHistogramDisplay:
         canvas.polish(self.ax_)
         self.ax_.set_xlim(self.bins_[0], self.bins_[-1])
         self.ax_.grid(axis="y", color="#e4e8ec", linewidth=0.8)
-        self.ax_.set_xlabel("novelty score: probability of all novel classes together", color=canvas.INK)
+        self.ax_.set_xlabel("novelty score", color=canvas.INK)
         self.ax_.set_ylabel("density" if kwargs.get("density") else "rows", color=canvas.INK)
         legend = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.01), "ncols": 2, **(legend_kw or {})}
         canvas.put_legend(self.ax_, list(self.bars_.values()), style["label"], **legend)
