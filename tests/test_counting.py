@@ -6,20 +6,16 @@ import pytest
 from pnp_gcd.counting import (
     ClassCount,
     CountingTrial,
-    LabelMixture,
     _count_in_trial,
     _walk,
     combine_counts,
     count_by_size,
     count_new_classes,
-    describe_sizes,
-    estimate_sizes,
-    read_labels,
-    split_shares,
 )
 from pnp_gcd.hiding import hide_classes
 from pnp_gcd.merging import find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours
+from pnp_gcd.sizing import LabelMixture, describe_sizes, estimate_sizes, read_labels, split_shares
 
 
 def mixture_of(n_labelled, sizes, n_rows=10**6):
