@@ -525,6 +525,8 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         )
         self.classes_, self._position = join_classes(self.known_classes_, self.novel_classes_)
         self.n_clusters_ = len(self.classes_)
+        self._homes = np.arange(self.n_clusters_)
+        self._is_confirmed = np.zeros(len(self.novel_classes_), dtype=bool)
         self.n_clusters_interval_ = found.interval
         self._sharpness, self._usual_closeness = found.sharpness, found.usual_closeness
         names = self.classes_[self._position]

@@ -6,7 +6,8 @@ Reads what ``fit`` has stored and changes nothing. Knows no torch: it is importe
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,6 +70,8 @@ class FittedDiscoverer(
     _geometry: Geometry
     _labelling: Labelling
     _image_mode: ImageMode | None
+    _homes: NDArray[np.int64]  # class, known then new, of each class of the fit: a person may merge some
+    _is_confirmed: NDArray[np.bool_]  # of each new class: whether a person has named it
     _position: NDArray[np.int64]
     _sharpness: float
     _usual_closeness: NDArray[np.float64]
@@ -128,9 +131,12 @@ class FittedDiscoverer(
     def _log_scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return log-scores (n, n_clusters_) of learnt features in the order known, then new."""
         from pnp_gcd.encoding import map_in_blocks
-        from pnp_gcd.labelling import score_classes
+        from pnp_gcd.labelling import join_scores, score_classes
 
-        return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
+        scores = map_in_blocks(
+            lambda block: score_classes(block, self._labelling, self.temperature), features
+        )
+        return join_scores(scores, self._homes, self._sharpness)
 
     def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""
@@ -318,6 +324,65 @@ class FittedDiscoverer(
         return score_named(
             y, predicted, self.known_classes_, missing_label=self.missing_label, sample_weight=sample_weight
         )
+
+    def save(
+        self, path: str | os.PathLike[str], *, include_backbone: bool = False, overwrite: bool = False
+    ) -> None:
+        """Write the fitted model into a folder: arrays as safetensors, all else as JSON, no code.
+
+        The folder appears when it is complete. See :doc:`the guide </persistence>`.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder to make.
+        include_backbone : bool, default=False
+            Of images: keep the frozen weights of the backbone too. Without them the folder is small, and
+            ``load`` reads them from where ``fit`` did, and refuses others.
+        overwrite : bool, default=False
+            Replace a model that was saved there before. Any other folder is left alone.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import make_blobs
+        >>> from pnp_gcd import PNPDiscoverer
+        >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
+        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], y[y < 2], X[y == 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     again = PNPDiscoverer.load(f"{folder}/model")
+        >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+        True
+        """
+        from pnp_gcd.persistence import save_model
+
+        check_is_fitted(self)
+        save_model(self, path, include_backbone=include_backbone, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the fitted model that :meth:`save` has written; nothing in its files is executed.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+
+        Returns
+        -------
+        PNPDiscoverer
+            It answers as the saved one did, to the last bit on the same machine and versions.
+
+        Raises
+        ------
+        ModelFileError
+            If the folder is damaged, forged, newer than this version, or the weights of its backbone are
+            missing or others.
+        """
+        from pnp_gcd.persistence import load_model
+
+        return load_model(cls, path)
 
 
 def count_axes(X: Any) -> int:
