@@ -1,4 +1,4 @@
-"""A folder of plain text and numbers that appears as a whole or not at all, and is believed only if it is whole.
+"""A folder of text and numbers that appears as a whole or not at all, and is believed only if it is whole.
 
 ``model.json`` holds plain values, safetensors files hold arrays: neither can hold code. Digests tell damage,
 limits tell forgery. Knows JSON, arrays, digests and files: no estimator, no torch.

@@ -54,7 +54,7 @@ def _fill(network: nn.Module, arrays: Arrays, what: str) -> None:
     if set(wanted) != set(arrays):
         other = sorted(set(wanted) ^ set(arrays))
         raise ModelFileError(
-            f"The weights of {what} are those of another network: {', '.join(other[:3])} are in one of both only."
+            f"The weights of {what} are of another network: {', '.join(other[:3])} are in one of both only."
         )
     with torch.no_grad():
         for name, tensor in wanted.items():
@@ -127,8 +127,8 @@ def restore_images(facts: dict[str, Any], packed: Arrays | None) -> ImageMode:
     if digest_backbone(backbone) != facts["digest"]:
         raise ModelFileError(
             f"The weights of backbone={request.name!r} are not those that the model was fitted with "
-            f"({_tell_source(request)}). Bring back the file or version it was fitted with, or save the model "
-            "with include_backbone=True where it was."
+            f"({_tell_source(request)}). Bring back the file or version it was fitted with, or save the "
+            "model with include_backbone=True where it was."
         )
     return ImageMode(
         backbone,
@@ -178,8 +178,8 @@ def _load(request: BackboneRequest, weights_file: str | None) -> Backbone:
         found = next((place for place in places if place.is_file()), None)
         if found is None:
             raise ModelFileError(
-                f'The model refers to the weights of its backbone in "{places[0]}", which is not there. Put the '
-                "file there, or save the model with include_backbone=True where it is."
+                f'The model refers to the weights of its backbone in "{places[0]}", which is not there. Put '
+                "the file there, or save the model with include_backbone=True where it is."
             )
         weights = found
     try:
@@ -215,10 +215,9 @@ def _tell_source(request: BackboneRequest) -> str:
 def restore_encoder(mode: ImageMode, arrays: Arrays, geometry: Geometry) -> nn.Module:
     """Return the encoder of images, tried on a blank one."""
     tail, size = mode.backbone.tail, mode.backbone.size
+    hidden_width = _hidden_width(arrays, "adapter.expand.weight", geometry.n_columns)
     with torch.random.fork_rng(devices=[]):
-        encoder = ImageEncoder(
-            tail, geometry, _hidden_width(arrays, "adapter.expand.weight", geometry.n_columns)
-        ).eval()
+        encoder = ImageEncoder(tail, geometry, hidden_width).eval()
     _fill(encoder, arrays, "the encoder")
     try:
         with torch.inference_mode():

@@ -39,6 +39,8 @@ _Model = TypeVar("_Model")
 _ARRAYS, _BACKBONE = "arrays.safetensors", "backbone.safetensors"
 _ENCODER = "encoder."
 _PACKAGES = {"pnp_gcd": "pnp-gcd", "torch": "torch", "scikit-learn": "scikit-learn", "numpy": "numpy"}
+# What reading values of the wrong kind may raise.
+_PROVOKED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 # Attributes that are kept as they are, and the types they have.
 _VALUES: dict[str, tuple[type, ...]] = {
     "n_clusters_interval_": (tuple,),
@@ -86,8 +88,8 @@ def save_model(
     mode = model._image_mode
     if include_backbone and mode is None:
         raise ValueError(
-            "include_backbone=True, but the model was fitted on feature vectors and has no backbone. Leave it "
-            "out."
+            "include_backbone=True, but the model was fitted on feature vectors and has no backbone. Leave "
+            "it out."
         )
     notes: list[str] = []
     content, arrays = _pack_state(model)
@@ -136,18 +138,10 @@ def _telling(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except ModelFileError as error:
         raise ModelFileError(f'The model in "{os.fspath(path)}" cannot be loaded: {error}') from error
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _PROVOKED as error:
         raise ModelFileError(
             f'The model in "{os.fspath(path)}" cannot be loaded: it holds what save does not write '
-            f"({type(error).__name__}: {error!s:.200}). Save it again from the session or script that fitted it."
+            f"({type(error).__name__}: {error!s:.200}). Save it again where it was fitted."
         ) from error
 
 
@@ -162,8 +156,8 @@ def _pack_parameters(model: Any, notes: list[str]) -> dict[str, Any]:
         except TypeError:
             if name not in ("random_state", "missing_label"):
                 raise TypeError(
-                    f"{name}={value!r:.60} cannot be saved: it is a {type(value).__name__}. Pass a plain value: a "
-                    "number, a string, a path, None, or a pair of numbers."
+                    f"{name}={value!r:.60} cannot be saved: it is a {type(value).__name__}. Pass a plain "
+                    "value: a number, a string, a path, None, or a pair of numbers."
                 ) from None
             packed[name] = None
             notes.append(
@@ -357,7 +351,7 @@ def _take(arrays: Arrays, name: str, dtype: type, shape: tuple[int, ...]) -> NDA
     if array.dtype != dtype or not is_fitting:
         wanted = tuple("any" if want == -1 else want for want in shape)
         raise ModelFileError(
-            f"{name} is {array.dtype} of shape {array.shape}, but {np.dtype(dtype)} of shape {wanted} is needed."
+            f"{name} is {array.dtype} of shape {array.shape}, but needs to be {np.dtype(dtype)} of {wanted}."
         )
     return array
 

@@ -1,8 +1,8 @@
 """Python and NumPy values as JSON has them, and back with the very type they had.
 
-A tuple stays a tuple, an int32 an int32, NaN a NaN: what JSON has no word for is a dict of one key that begins
-with "$". Reading makes numbers, strings and arrays of them and nothing else. Knows values and labels: no
-files, no estimator.
+A tuple stays a tuple, an int32 an int32, NaN a NaN: what JSON has no word for is a dict of one key that
+begins with "$". Reading makes numbers, strings and arrays of them and nothing else. Knows values and
+labels: no files, no estimator.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def unpack_rows(rows: RowLabels) -> NDArray[Any]:
         raise ModelFileError(
             f"codes of rows are {codes.dtype} of shape {codes.shape}, not a column of int32."
         )
-    if len(codes) and not (0 <= codes.min() and codes.max() < len(distinct)):
+    if len(codes) and not (codes.min() >= 0 and codes.max() < len(distinct)):
         raise ModelFileError(f"codes of rows go beyond the {len(distinct)} labels there are.")
     _check_bytes(len(codes), distinct.dtype, _MAX_GROWTH * codes.nbytes)
     return distinct[codes]
@@ -156,8 +156,8 @@ def unpack_rows(rows: RowLabels) -> NDArray[Any]:
 def _check_bytes(n_labels: int, dtype: np.dtype[Any], usual: int) -> None:
     if n_labels * dtype.itemsize > max(_MAX_ROW_BYTES, usual):
         raise ModelFileError(
-            f"{n_labels} labels of dtype {dtype} would take {n_labels * dtype.itemsize} bytes. Shorten the names "
-            "of classes, or pass labels as objects: y.astype(object)."
+            f"{n_labels} labels of dtype {dtype} would take {n_labels * dtype.itemsize} bytes. Shorten the "
+            "names of classes, or pass labels as objects: y.astype(object)."
         )
 
 
