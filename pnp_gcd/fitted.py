@@ -6,8 +6,7 @@ Reads what ``fit`` has stored and changes nothing. Knows no torch: it is importe
 from __future__ import annotations
 
 import numbers
-import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +19,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from pnp_gcd.keeping import KeptModel
 from pnp_gcd.labels import choose_marker, mark_rejected
 from pnp_gcd.workflows import warn_about_score
 
@@ -54,7 +54,12 @@ class Inspection(NamedTuple):
 
 
 class FittedDiscoverer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClusterMixin, BaseEstimator
+    KeptModel,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """The methods of :class:`~pnp_gcd.PNPDiscoverer` that come after ``fit``."""
 
@@ -64,6 +69,7 @@ class FittedDiscoverer(
     n_clusters_: int
     classes_: NDArray[Any]
     known_classes_: NDArray[Any]
+    novel_classes_: NDArray[Any]
     unlabelled_labels_: NDArray[Any]
     prototypes_: NDArray[np.float32]
     encoder_: nn.Module
@@ -324,65 +330,6 @@ class FittedDiscoverer(
         return score_named(
             y, predicted, self.known_classes_, missing_label=self.missing_label, sample_weight=sample_weight
         )
-
-    def save(
-        self, path: str | os.PathLike[str], *, include_backbone: bool = False, overwrite: bool = False
-    ) -> None:
-        """Write the fitted model into a folder: arrays as safetensors, all else as JSON, no code.
-
-        The folder appears when it is complete. See :doc:`the guide </persistence>`.
-
-        Parameters
-        ----------
-        path : str or path
-            The folder to make.
-        include_backbone : bool, default=False
-            Of images: keep the frozen weights of the backbone too. Without them the folder is small, and
-            ``load`` reads them from where ``fit`` did, and refuses others.
-        overwrite : bool, default=False
-            Replace a model that was saved there before. Any other folder is left alone.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import make_blobs
-        >>> from pnp_gcd import PNPDiscoverer
-        >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
-        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], y[y < 2], X[y == 2])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/model")
-        ...     again = PNPDiscoverer.load(f"{folder}/model")
-        >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
-        True
-        """
-        from pnp_gcd.persistence import save_model
-
-        check_is_fitted(self)
-        save_model(self, path, include_backbone=include_backbone, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the fitted model that :meth:`save` has written; nothing in its files is executed.
-
-        Parameters
-        ----------
-        path : str or path
-            The folder.
-
-        Returns
-        -------
-        PNPDiscoverer
-            It answers as the saved one did, to the last bit on the same machine and versions.
-
-        Raises
-        ------
-        ModelFileError
-            If the folder is damaged, forged, newer than this version, or the weights of its backbone are
-            missing or others.
-        """
-        from pnp_gcd.persistence import load_model
-
-        return load_model(cls, path)
 
 
 def count_axes(X: Any) -> int:

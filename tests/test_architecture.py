@@ -56,7 +56,7 @@ FLOORS = {
         "image_rows",
     },
     "floor 2": {"training", "image_mode", "packing"},
-    "roof": {"parameters", "persistence", "curation", "fitted", "discoverer", "embedder", "cli"},
+    "roof": {"parameters", "persistence", "curation", "keeping", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
 ASIDE = {"datasets", "presets"}
