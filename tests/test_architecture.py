@@ -35,6 +35,8 @@ FLOORS = {
         "schedules",
         "inputs",
         "labels",
+        "plain_values",
+        "model_files",
         "workflows",
         "images",
         "augmentations",
@@ -54,8 +56,8 @@ FLOORS = {
         "rows",
         "image_rows",
     },
-    "floor 2": {"training", "image_mode"},
-    "roof": {"parameters", "fitted", "discoverer", "embedder", "cli"},
+    "floor 2": {"training", "image_mode", "packing"},
+    "roof": {"parameters", "persistence", "curation", "keeping", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
 ASIDE = {"datasets", "presets"}
@@ -88,11 +90,13 @@ DOORS = {
         "rows",
         "image_rows",
         "image_mode",
+        "packing",
     },
     "timm": {"backbones", "weights"},
     "PIL": {"images", "augmentations"},
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
+    "safetensors": {"weights", "model_files"},
 }
 
 
