@@ -23,7 +23,18 @@ from pnp_gcd.weights import check_weights_file, first_line, load_weights
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Backbone", "choose_device", "load_backbone"]
+__all__ = ["Backbone", "BackboneRequest", "choose_device", "load_backbone"]
+
+
+@dataclass(frozen=True)
+class BackboneRequest:
+    """What a backbone was asked for by, see :func:`load_backbone`: enough to make it again."""
+
+    name: str
+    weights: str | Path | None
+    image_size: int | None
+    n_trainable_blocks: int
+    seed: int
 
 
 @dataclass
@@ -46,6 +57,8 @@ class Backbone:
         A picture to the network's own evaluation view, as normalised pixels (3, size, size).
     dtype : torch.dtype
         Of the activations: half precision, but single where they are the features.
+    request : BackboneRequest or None
+        Where it came from.
     """
 
     name: str
@@ -57,6 +70,7 @@ class Backbone:
     std: tuple[float, ...]
     crop: Callable[[Image], Tensor]
     dtype: torch.dtype = torch.float16
+    request: BackboneRequest | None = None
 
     @property
     def device(self) -> torch.device:
@@ -149,7 +163,9 @@ def load_backbone(
     with torch.inference_mode(False), torch.no_grad():
         trunk, tail = cut_network(model, size, n_trainable_blocks, name)
     dtype = torch.float16 if n_trainable_blocks else torch.float32
-    return Backbone(name, trunk.to(place), tail, size, *_transforms(model, size), dtype)
+    asked_size = None if image_size is None else int(image_size)
+    request = BackboneRequest(name, weights, asked_size, n_trainable_blocks, seed)
+    return Backbone(name, trunk.to(place), tail, size, *_transforms(model, size), dtype, request)
 
 
 def _make_model(name: str, image_size: int | None, *, is_pretrained: bool, seed: int) -> nn.Module:

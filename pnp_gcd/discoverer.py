@@ -196,6 +196,8 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     known_classes_, novel_classes_ : ndarray
         New ones are named largest first: integers go on after the largest known label, strings
         are ``novel_0``, ``novel_1``, …
+    confirmed_classes_ : ndarray
+        Known classes, and new ones that a person has named or merged.
     labels_ : ndarray of shape (n_rows,)
         For the rows of X: given labels as given, unlabelled rows as found.
     unlabelled_labels_ : ndarray
@@ -525,6 +527,8 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         )
         self.classes_, self._position = join_classes(self.known_classes_, self.novel_classes_)
         self.n_clusters_ = len(self.classes_)
+        self._homes = np.arange(self.n_clusters_)
+        self._is_confirmed = np.zeros(len(self.novel_classes_), dtype=bool)
         self.n_clusters_interval_ = found.interval
         self._sharpness, self._usual_closeness = found.sharpness, found.usual_closeness
         names = self.classes_[self._position]

@@ -11,6 +11,7 @@ __all__ = [
     "EmptyGraphError",
     "FeatureScaleWarning",
     "LabelWarning",
+    "ModelFileError",
     "WorkflowWarning",
 ]
 
@@ -45,3 +46,7 @@ class BadImageError(ValueError):
 
 class BackboneError(ValueError):
     """A backbone, or the file of its weights, cannot be used as asked for."""
+
+
+class ModelFileError(ValueError):
+    """A saved model is damaged, forged, newer than this version, or refers to weights that are not there."""

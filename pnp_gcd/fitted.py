@@ -19,6 +19,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from pnp_gcd.keeping import KeptModel
 from pnp_gcd.labels import choose_marker, mark_rejected
 from pnp_gcd.workflows import warn_about_score
 
@@ -53,7 +54,12 @@ class Inspection(NamedTuple):
 
 
 class FittedDiscoverer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ClusterMixin, BaseEstimator
+    KeptModel,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """The methods of :class:`~pnp_gcd.PNPDiscoverer` that come after ``fit``."""
 
@@ -63,12 +69,15 @@ class FittedDiscoverer(
     n_clusters_: int
     classes_: NDArray[Any]
     known_classes_: NDArray[Any]
+    novel_classes_: NDArray[Any]
     unlabelled_labels_: NDArray[Any]
     prototypes_: NDArray[np.float32]
     encoder_: nn.Module
     _geometry: Geometry
     _labelling: Labelling
     _image_mode: ImageMode | None
+    _homes: NDArray[np.int64]  # class, known then new, of each class of the fit: a person may merge some
+    _is_confirmed: NDArray[np.bool_]  # of each new class: whether a person has named it
     _position: NDArray[np.int64]
     _sharpness: float
     _usual_closeness: NDArray[np.float64]
@@ -128,9 +137,12 @@ class FittedDiscoverer(
     def _log_scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return log-scores (n, n_clusters_) of learnt features in the order known, then new."""
         from pnp_gcd.encoding import map_in_blocks
-        from pnp_gcd.labelling import score_classes
+        from pnp_gcd.labelling import join_scores, score_classes
 
-        return map_in_blocks(lambda block: score_classes(block, self._labelling, self.temperature), features)
+        scores = map_in_blocks(
+            lambda block: score_classes(block, self._labelling, self.temperature), features
+        )
+        return join_scores(scores, self._homes, self._sharpness)
 
     def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return scores (n, n_clusters_), known then new, the best class of each row scaled to 1."""

@@ -19,6 +19,7 @@ __all__ = [
     "Labelling",
     "classify_rows",
     "fit_sharpness",
+    "join_scores",
     "label_groups",
     "measure_closeness",
     "score_classes",
@@ -73,6 +74,31 @@ def score_classes(
     out: NDArray[np.float64] = np.log(sums / n_prototypes + 1e-300) + top
     out += labelling.discriminant.cosines(features) / temperature
     return out
+
+
+def join_scores(
+    scores: NDArray[np.float64], homes: NDArray[np.int64], sharpness: float
+) -> NDArray[np.float64]:
+    """Return log-scores of classes that were merged from others, so that their probabilities add up.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, P)
+        Log-scores of the parts.
+    homes : ndarray of shape (P,)
+        The class of each part, every one from 0 on; a class of one part keeps its scores to the last bit.
+    sharpness : float
+        Factor on log-scores of which probabilities are the softmax.
+    """
+    order = np.argsort(homes, kind="stable")
+    n_parts = np.bincount(homes)
+    starts = np.cumsum(n_parts) - n_parts
+    joined: NDArray[np.float64] = scores[:, order[starts]]
+    for place in np.flatnonzero(n_parts > 1):
+        parts = order[starts[place] : starts[place] + n_parts[place]]
+        with np.errstate(invalid="ignore"):  # images that were skipped have no scores
+            joined[:, place] = np.logaddexp.reduce(scores[:, parts] * sharpness, axis=1) / sharpness
+    return joined
 
 
 def classify_rows(

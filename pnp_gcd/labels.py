@@ -17,10 +17,13 @@ from pnp_gcd.exceptions import LabelWarning
 
 __all__ = [
     "EncodedLabels",
+    "check_missing_label",
     "choose_marker",
     "concatenate_unchanged",
     "drop_unlabelled",
     "encode_labels",
+    "find_distinct",
+    "is_marker",
     "join_classes",
     "mark_rejected",
     "name_novel_classes",
@@ -75,8 +78,8 @@ def encode_labels(y: Any, missing_label: Any = "auto", *, name: str = "y") -> En
         ``codes`` and ``classes``; ``classes[codes[i]]`` is row i's label where ``codes[i] >= 0``.
 
     """
-    _check_missing_label(missing_label)
-    values, inverse = _distinct(y, name)
+    check_missing_label(missing_label)
+    values, inverse = find_distinct(y, name)
     items = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
     is_label = ~_find_markers(items, missing_label, name)
     labels = _as_typed_labels(values, items, is_label, name)
@@ -103,7 +106,7 @@ def drop_unlabelled(
     return has_label, classes[codes[has_label]]
 
 
-def _check_missing_label(missing_label: Any) -> None:
+def check_missing_label(missing_label: Any) -> None:
     """Refuse what cannot be one label's value."""
     scalar = (str, bool, int, float, np.bool_, np.integer, np.floating)
     if not (isinstance(missing_label, scalar) or _is_missing(missing_label)):
@@ -113,7 +116,7 @@ def _check_missing_label(missing_label: Any) -> None:
         )
 
 
-def _distinct(y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def find_distinct(y: Any, name: str = "y") -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Distinct values of ``y`` in any order, and each row's position in them (-1: missing).
 
     Every rule about labels is then applied to the few distinct values instead of the many rows.
@@ -183,6 +186,13 @@ def _is_same_label(value: Any, marker: Any) -> bool:
         if isinstance(value, kind) or isinstance(marker, kind):
             return isinstance(value, kind) and isinstance(marker, kind) and bool(value == marker)
     return bool(value == marker)
+
+
+def is_marker(value: Any, missing_label: Any = "auto") -> bool:
+    """Whether ``value`` would be read as the mark of an unlabelled row, so that it can be no class's name."""
+    is_auto = isinstance(missing_label, str) and missing_label == "auto"
+    markers = (-1, "-1") if is_auto else (missing_label,)
+    return _is_missing(value) or any(_is_same_label(value, marker) for marker in markers)
 
 
 def _find_markers(items: list[Any], missing_label: Any, name: str) -> NDArray[np.bool_]:
@@ -295,7 +305,7 @@ def name_novel_classes(
     """
     if n_novel < 0:
         raise ValueError(f"n_novel={n_novel} must be 0 or more.")
-    _check_missing_label(missing_label)
+    check_missing_label(missing_label)
     known = np.asarray(known_classes)
     items = known.tolist()
     taken = {*items, missing_label}

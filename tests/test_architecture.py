@@ -23,6 +23,7 @@ FLOORS = {
         "clustering",
         "matching",
         "merging",
+        "sizing",
         "grouping",
         "refinement",
         "hiding",
@@ -34,6 +35,8 @@ FLOORS = {
         "schedules",
         "inputs",
         "labels",
+        "plain_values",
+        "model_files",
         "workflows",
         "images",
         "augmentations",
@@ -53,8 +56,8 @@ FLOORS = {
         "rows",
         "image_rows",
     },
-    "floor 2": {"training", "image_mode"},
-    "roof": {"parameters", "fitted", "discoverer", "embedder", "cli"},
+    "floor 2": {"training", "image_mode", "packing"},
+    "roof": {"parameters", "persistence", "curation", "keeping", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
 ASIDE = {"datasets", "presets"}
@@ -64,7 +67,7 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark", "report")
+    for folder in ("datasets", "benchmark", "plotting", "report")
 }
 # Beside the estimator, on the roof: knows rows and labels, any estimator, and nothing of the method.
 MODEL_SELECTION = sorted(path.stem for path in (PACKAGE / "model_selection").glob("[a-z]*.py"))
@@ -87,11 +90,13 @@ DOORS = {
         "rows",
         "image_rows",
         "image_mode",
+        "packing",
     },
     "timm": {"backbones", "weights"},
     "PIL": {"images", "augmentations"},
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
+    "safetensors": {"weights", "model_files"},
 }
 
 
@@ -150,7 +155,6 @@ def test_datasets_know_no_method(module):
 def test_the_benchmark_takes_third_parties_by_their_doors(module):
     used = {name.split(".")[0] for name in imports_of(module)}
     assert not used & {"timm", "infomap", "faiss", "PIL"}
-    assert "matplotlib" not in used or module == "benchmark.pictures"
     assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
 
 
@@ -162,7 +166,32 @@ def test_the_report_asks_a_model_and_knows_no_method(module):
     assert not used & {*DOORS, "pandas", "polars", "matplotlib"}
 
 
-@pytest.mark.parametrize("module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"]])
+@pytest.mark.parametrize("module", FOLDERS["plotting"])
+def test_displays_look_at_models_from_outside(module):
+    found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert found <= {"labels", "metrics", "projection", "plotting"}
+    assert not {name.split(".")[0] for name in imports_of(module)} & set(DOORS)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *MODULES,
+        *(f"model_selection.{m}" for m in MODEL_SELECTION),
+        *(m for ms in FOLDERS.values() for m in ms),
+    ],
+)
+def test_matplotlib_comes_in_by_the_canvas_when_something_is_drawn(module):
+    at_top = {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert "matplotlib" not in at_top
+    assert "matplotlib" not in used or module == "plotting.canvas"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["plotting"], *FOLDERS["report"]],
+)
 def test_nothing_but_the_command_line_imports_the_benchmark(module):
     assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}
 
