@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -528,9 +529,23 @@ def test_a_file_of_names_that_contradicts_itself_is_refused(entries, message, tm
         read_names(names_file(tmp_path, **entries))
 
 
-def test_merged_classes_may_share_a_name(tmp_path):
+def test_merged_classes_may_share_a_name_which_is_told_once(tmp_path):
     path = names_file(tmp_path, merge=[["a", "b"]], rename=[["a", "x"], ["b", "x"]])
-    assert read_names(path).rename == {"a": "x", "b": "x"}
+    assert read_names(path).rename == {"a": "x"}
+
+
+def test_names_change_the_model_as_the_guide_says(world, tmp_path):
+    model, X, _ = world
+    model = pickle.loads(pickle.dumps(model))
+    first, second = model.novel_classes_.tolist()
+    names = read_names(names_file(tmp_path, rename=[[second, "bird"]], merge=[[first, second]]))
+    n_rows = np.isin(model.predict(X), [first, second]).sum()
+    model.rename_classes(names.rename)
+    model.merge_classes([[names.rename.get(label, label) for label in group] for group in names.merge])
+    assert model.novel_classes_.tolist() == ["bird"]
+    (card,) = (one for one in write(model, X, tmp_path)["classes"] if one["label"] == "bird")
+    assert card["isConfirmed"]
+    assert card["size"] == n_rows
 
 
 @pytest.mark.parametrize("content", ["", "[", "[" * 100_000, "NaN", '{"format": NaN}', "\x00"])

@@ -29,7 +29,8 @@ class NamesFile(NamedTuple):
     Attributes
     ----------
     rename : dict
-        New name of a class, by its label. Of classes that are merged, the name of one is the name of all.
+        New name of a class, by its label. Of classes that are merged, at most one has a name here, which is
+        the name of all.
     merge : list of list
         Groups of two or more labels that are one class; a label is in one group at most.
     """
@@ -75,6 +76,9 @@ def read_names(path: str | os.PathLike[str]) -> NamesFile:
     rename = _read_rename(content.get("rename", []), path)
     merge = _read_merge(content.get("merge", []), path)
     _check_together(rename, merge, path)
+    for group in merge:  # one name is enough, and two classes cannot bear it before they are one
+        for label in [label for label in group if label in rename][1:]:
+            del rename[label]
     return NamesFile(rename, merge)
 
 
