@@ -44,10 +44,6 @@ _FINER = (1.0, 0.7, 0.5)
 _FINEST = 0.35
 # Classes lie apart if at most this part of all edges joins two of them.
 _FEW_EDGES = 1e-3
-# Part of what sizes say that is believed: groups are not yet the classes whose sizes are known.
-_SIZE_WEIGHT = 0.2
-# Standard errors from the middle of an interval to its ends.
-_INTERVAL_ERRORS = 1.645
 # Part of a community's own rows that the distance gate would turn away.
 _FARTHEST_PART = 0.05
 
@@ -195,7 +191,6 @@ def group_communities(
     min_size: int,
     n_classes: int | None = None,
     interval: tuple[int, int] | None = None,
-    usual: ClassSizes | None = None,
     cut: float = float("inf"),
 ) -> Grouping:
     """Merge communities into classes and tell known from new.
@@ -209,10 +204,8 @@ def group_communities(
     n_classes : int or None
         Merging goes on until as near as it can to this number of classes, and no more are kept.
     interval : tuple of int or None
-        Lowest and highest number of classes instead: the one between them is taken where no edge joins
-        two classes any more, else the one that leaves few groups too large for one class.
-    usual : ClassSizes or None
-        How many rows a class usually has, if that is known.
+        Lowest and highest number of classes: the one between them at which no edge joins two classes any
+        more is taken instead, if there is one.
     cut : float
         Without ``n_classes``, communities merge while they have at least this many neighbour edges
         per pair of rows; infinite merges nothing but the communities of one known class.
@@ -221,11 +214,6 @@ def group_communities(
     n_merges = path.merges_above(cut)
     if n_classes is not None:
         counts = _count_new(path, sizes, owner, min_size)
-        if interval is not None and usual is not None:
-            bounds = max(interval[0] - n_known, 0), interval[1] - n_known
-            n_classes = n_known + _fit_sizes(
-                communities, counts, n_classes - n_known, bounds, usual, min_size
-            )
         n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
         n_last = n_known + int(counts[-1])
         # What merging all that is linked leaves; of a wide interval no less than half the number counted.
@@ -257,36 +245,6 @@ def _count_new(
         count += int(not is_owned[kept] and total[kept] >= min_size) - int(sum(before))
         counts.append(count)
     return np.array(counts, dtype=np.int64)
-
-
-def _fit_sizes(
-    communities: Communities,
-    counts: NDArray[np.int64],
-    n_new: int,
-    bounds: tuple[int, int],
-    usual: ClassSizes,
-    min_size: int,
-) -> int:
-    """Return the number of new classes within ``bounds`` that leaves few groups too large for one class.
-
-    Weighs how far the number is from the one counted against how far groups are beyond the usual size.
-    Where classes differ much in size the sizes say little, and the number counted stays.
-    """
-    error = max((bounds[1] - bounds[0]) / (2 * _INTERVAL_ERRORS), 1e-3)
-    owner, sizes = communities.ownership.owner, communities.sizes
-    best, chosen = -np.inf, n_new
-    for candidate in range(bounds[0], bounds[1] + 1):
-        n_merges = _merges_for(communities.path, 0, counts, candidate)
-        if counts[n_merges] != candidate:
-            continue
-        group = communities.path.groups_after(n_merges)
-        total = np.bincount(group, weights=sizes, minlength=len(group)).astype(np.float64)
-        found = total[_new_groups(group, sizes, owner, min_size)]
-        surprise = -np.log(np.maximum(usual.allow(found), 1e-300)).sum()
-        score = -_SIZE_WEIGHT * surprise - 0.5 * ((candidate - n_new) / error) ** 2
-        if score > best:
-            best, chosen = score, candidate
-    return chosen
 
 
 def _merges_for(path: MergePath, n_merges: int, counts: NDArray[np.int64], n_new: int) -> int:

@@ -111,7 +111,6 @@ def probe_classes(
         min_size=least,
         n_classes=settings.n_classes,
         interval=settings.interval,
-        usual=settings.usual,
         cut=settings.merge_cut,
     )
     rows = grouping.rows.copy()

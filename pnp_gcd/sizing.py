@@ -48,7 +48,9 @@ _PARTS = np.linspace(0.1, 1.0, 19)
 # Standard errors that a count of few rows is held to be too high by.
 _CAUTION = 2.0
 # Rows held back below which nothing is counted by them.
-_FEWEST_HELD = 10
+_FEWEST_HELD = 50
+# Rows held back that the part which looks most known has at least.
+_FEWEST_ABOVE = 20
 
 
 class LabelMixture(NamedTuple):
@@ -143,20 +145,23 @@ def expect_known_rows(looks: Sequence[LookingKnown]) -> float | None:
 
     Rows held back are like unlabelled rows of the same classes. If a part of them looks more known than
     some score, and m unlabelled rows do, then m divided by that part is the number sought, and too high by
-    the new classes' rows among the m: the score that gives the lowest number tells, errors of small counts
-    allowed for.
+    the new classes' rows among the m. The lowest such number tells, errors of small counts allowed for.
     """
-    if not looks or min(len(look.held) for look in looks) < _FEWEST_HELD:
+    n_held = min((len(look.held) for look in looks), default=0)
+    if n_held < _FEWEST_HELD:
         return None
-    expected, errors = np.mean([_count_above(look) for look in looks], axis=0)
-    best = int((expected * (1.0 + _CAUTION * errors)).argmin())
-    return float(min(expected[best], len(looks[0].unlabelled)))
+    parts = _PARTS[_PARTS * n_held >= _FEWEST_ABOVE]
+    expected, errors = np.mean([_count_above(look, parts) for look in looks], axis=0)
+    lowest = int((expected * (1.0 + _CAUTION * errors)).argmin())
+    return float(min(expected[lowest], len(looks[0].unlabelled)))
 
 
-def _count_above(look: LookingKnown) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _count_above(
+    look: LookingKnown, parts: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the number that each part of the rows held back leads to, and its relative error."""
     held, unlabelled = np.sort(look.held), np.sort(look.unlabelled)
-    cuts = held[len(held) - np.ceil(_PARTS * len(held) - 1e-9).astype(np.int64)]
+    cuts = held[len(held) - np.ceil(parts * len(held) - 1e-9).astype(np.int64)]
     n_held = len(held) - np.searchsorted(held, cuts)
     n_above = np.maximum(len(unlabelled) - np.searchsorted(unlabelled, cuts), 1)
     part, part_above = n_held / len(held), n_above / len(unlabelled)

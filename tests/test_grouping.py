@@ -16,7 +16,7 @@ from pnp_gcd.grouping import (
     smallest_class,
     vote_for_communities,
 )
-from pnp_gcd.merging import ClassSizes, MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.merging import MergePath, Ownership, count_links, find_merges, own_communities
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 
 
@@ -293,37 +293,7 @@ def test_classes_that_no_edge_joins_are_counted_as_they_lie_within_the_interval(
     assert grouping.n_classes == n_found
 
 
-# --- sizes have a say in the number ------------------------------------------------------------------------
-
-
-def sizes_about(size, spread=0.05):
-    return ClassSizes(np.log(size), spread, 0.02, np.array([float(size)]))
-
-
-# Three classes of 40, the last in two halves; merging goes on to one group of 120.
-HALVES = communities([40, 40, 20, 20], [-1] * 4, [(2, 3, 3.0), (0, 1, 2.0), (0, 2, 1.0)])
-
-
-@pytest.mark.parametrize(("counted", "expected"), [(2, 3), (3, 3), (4, 4)])
-def test_within_the_interval_groups_too_large_for_one_class_come_apart(counted, expected):
-    found = group_communities(
-        HALVES, n_known=0, min_size=2, n_classes=counted, interval=(1, 6), usual=sizes_about(40)
-    )
-    assert found.n_classes == expected
-
-
-@pytest.mark.parametrize(
-    ("interval", "usual"),
-    [
-        (None, sizes_about(40)),
-        ((2, 6), None),
-        ((2, 6), sizes_about(40, spread=3.0)),
-        ((2, 2), sizes_about(40)),
-    ],
-)
-def test_the_number_counted_stays_where_sizes_cannot_tell(interval, usual):
-    found = group_communities(HALVES, n_known=0, min_size=2, n_classes=2, interval=interval, usual=usual)
-    assert found.n_classes == 2
+# --- pieces ------------------------------------------------------------------------------------------------
 
 
 def test_pieces_count_once_they_have_grown_to_a_class():

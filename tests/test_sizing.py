@@ -130,12 +130,18 @@ def test_new_classes_that_look_just_as_known_are_counted_with_the_known_ones():
 
 
 def test_of_few_labels_held_back_nothing_is_told():
-    looks = [LookingKnown(np.ones(50), np.ones(50)), LookingKnown(np.ones(9), np.ones(50))]
+    looks = [LookingKnown(np.ones(90), np.ones(50)), LookingKnown(np.ones(49), np.ones(50))]
     assert expect_known_rows(looks) is None
 
 
+def test_a_handful_of_rows_that_look_most_known_does_not_decide():
+    # Of 60 rows held back, the 12 most known have no unlabelled row beside them.
+    held, unlabelled = np.linspace(0.0, 1.0, 60), np.linspace(0.0, 0.8, 600)
+    assert expect_known_rows([LookingKnown(held, unlabelled)]) > 0.4 * 600
+
+
 def test_rows_that_all_look_alike_are_all_known():
-    assert expect_known_rows([LookingKnown(np.zeros(20), np.zeros(30))]) == pytest.approx(30.0)
+    assert expect_known_rows([LookingKnown(np.zeros(60), np.zeros(30))]) == pytest.approx(30.0)
 
 
 def test_both_ways_count_alike():
