@@ -1,0 +1,83 @@
+// The head of the page, its colours and its keys; then everything starts.
+
+const sayInterval = () => {
+  const [low, high] = data.interval;
+  const n = classes.length;
+  if (data.isGiven) return 'as many as were asked for';
+  if (low === high) return 'no labels could tell how sure that number is';
+  return `the evidence allows ${number.format(low)} to ${number.format(high)}, nine times in ten${n < low || n > high ? ' (this number lies outside)' : ''}`;
+};
+
+const startHead = () => {
+  const counts = { known: 0, novel: 0, unsure: 0, far: 0, skipped: 0 };
+  for (let row = 0; row < nRows; row += 1) {
+    const code = rows.code[row];
+    if (code < 0) counts.skipped += 1;
+    else {
+      counts[classes[code].isKnown ? 'known' : 'novel'] += 1;
+      if (isUnsure(row)) counts.unsure += 1;
+      if (isFar(row)) counts.far += 1;
+    }
+  }
+  const nKnown = classes.filter((one) => one.isKnown).length;
+  const nNovel = classes.length - nKnown;
+  const share = (n) => (nRows ? percent(n / nRows) : '–');
+  byId('lead').textContent = nNovel
+    ? `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}: ${number.format(nKnown)} known beforehand, ${number.format(nNovel)} discovered.`
+    : `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}, all known beforehand: nothing new was discovered.`;
+  byId('tiles').append(
+    tile(number.format(nRows), nRows === 1 ? 'row' : 'rows', counts.skipped ? `${count(counts.skipped, 'picture')} could not be read and ${counts.skipped === 1 ? 'is' : 'are'} left out` : 'all of them on the map'),
+    tile(number.format(counts.known), 'in known classes', `${share(counts.known)} of all rows, in ${count(nKnown, 'class', 'classes')}`),
+    tile(number.format(counts.novel), 'in novel classes', `${share(counts.novel)} of all rows, in ${count(nNovel, 'class', 'classes')}`),
+    tile(number.format(counts.unsure), 'unsure', `their class is less than 50 % likely${counts.far ? `; ${number.format(counts.far)} ${counts.far === 1 ? 'row is' : 'rows are'} far from every class` : ''}`),
+    tile(number.format(classes.length), classes.length === 1 ? 'class' : 'classes', sayInterval()));
+  const notes = [];
+  if (items.kind !== 'ids' && items.all === null) notes.push('; items are shown on cards only, since those of all rows would make it too large');
+  else if (items.all && items.length && items.length < 300) notes.push(`; items off the cards are cut at ${items.length} characters`);
+  if (pictures && pictures.nTiles < nRows) notes.push(`; the map shows pictures of ${number.format(pictures.nTiles)} rows`);
+  byId('note').textContent = notes.join('');
+};
+
+const startTheme = () => {
+  const dark = window.matchMedia('(prefers-color-scheme: dark)');
+  const button = byId('theme');
+  let chosen = null;
+  const apply = () => {
+    const isDark = chosen === null ? dark.matches : chosen === 'dark';
+    document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
+    button.textContent = isDark ? 'Light' : 'Dark';
+    tell('theme');
+  };
+  button.addEventListener('click', () => {
+    chosen = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+    apply();
+  });
+  dark.addEventListener('change', apply);
+  apply();
+};
+
+const startKeys = () => {
+  document.addEventListener('keydown', (event) => {
+    const isWriting = event.target.matches?.('input:not([type="radio"]):not([type="checkbox"]), select, textarea');
+    if (event.key === '/' && !isWriting && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      byId('search').scrollIntoView({ block: 'center' });
+      byId('search').focus({ preventScroll: true });
+    } else if (event.key === 'Escape') {
+      if (event.target === byId('search') && byId('search').value === '') byId('search').blur();
+      showEverything();
+    }
+  });
+};
+
+startNames();
+startTheme();
+startHead();
+startMap();
+startLegend();
+startCards();
+startTables();
+startTruth();
+startCharts();
+startKeys();
+document.documentElement.dataset.ready = 'yes';
