@@ -90,10 +90,14 @@ def _build_parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Show warnings without the line of code that gave them."""
+    """Show warnings once, and without the line of code that gave them."""
+    shown = set()
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        print(f"pnp-gcd: warning: {_on_one_line(message)}", file=sys.stderr)
+        text = _on_one_line(message)
+        if text not in shown:
+            print(f"pnp-gcd: warning: {text}", file=sys.stderr)
+        shown.add(text)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

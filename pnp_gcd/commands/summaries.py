@@ -93,7 +93,8 @@ def summarise(record: dict[str, Any]) -> str:
         f"classes{likely}, {record['known']} known and {record['novel']} new."
     ]
     if record["without_class"]:
-        lines.append(f"{record['without_class']} items could not be read and have no class.")
+        n = record["without_class"]
+        lines.append(f"{n} {'items' if n > 1 else 'item'} could not be read and got no class.")
     shown = record["classes"][:_N_LISTED]
     width = max(len("class"), *(len(_shorten(row["class"])) for row in shown)) + 2
     lines += ["", f"{'class':<{width}}{'status':<8}{'items':>7}{'labelled':>10}"]

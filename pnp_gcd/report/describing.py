@@ -147,7 +147,8 @@ def split_words(text: str) -> list[str]:
 
 @functools.cache
 def _word_pattern() -> re.Pattern[str]:
-    """Letters, digits, and the marks that belong to letters (which ``\\w`` leaves out), with apostrophes inside."""
+    """Letters, digits, and the marks that belong to letters (which ``\\w`` leaves out), with apostrophes "
+    "inside."""
     marks = [code for code in range(min(sys.maxunicode, 0xFFFF)) if unicodedata.category(chr(code))[0] == "M"]
     letter = rf"[^\W_]|[{''.join(map(re.escape, map(chr, marks)))}]"
     return re.compile(rf"(?:{letter})+(?:['’](?:{letter})+)*")
