@@ -71,7 +71,7 @@ def test_without_a_command_help_goes_to_standard_error():
     ("arguments", "message"),
     [
         (["discovr"], "invalid choice: 'discovr'"),
-        (["discover"], "one of the arguments --images --embeddings --table is required"),
+        (["discover", "--out", "x"], "one of the arguments --images --embeddings --table is required"),
         (["predict", "found", "x", "--reject-below", "2"], "must be a number from 0 to 1"),
         (["demo", "--seed", "-3"], "must be an integer from 0"),
         (["demo", "--seed", "one"], "'one' must be an integer from 0"),

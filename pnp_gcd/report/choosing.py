@@ -5,6 +5,8 @@ Knows codes, probabilities and features: no model, no page.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,7 @@ def choose_edges(
 def _split_by_class(codes: NDArray[np.int64], n_classes: int) -> list[NDArray[np.int64]]:
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(n_classes + 1))
-    return [order[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [order[start:end] for start, end in pairwise(bounds)]
 
 
 def _best(rows: NDArray[np.int64], score: NDArray[np.float64], n_best: int) -> tuple[int, ...]:

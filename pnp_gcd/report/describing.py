@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ _MOST_TERMS = 50_000
 # A term must be in this part of a class's rows at least, and in this many rows.
 _LEAST_SHARE = 0.04
 _LEAST_ROWS = 2
+# How many times more frequent than elsewhere each word of a pair must be.
+_LEAST_LIFT = 1.5
 # Scripts without spaces between words: Thai to Lao, Myanmar, Khmer, kana, Han and their like.
 _UNSPACED = re.compile("[฀-໿က-႟ក-៿぀-ヿ㐀-鿿豈-﫿\U00020000-\U0003ffff]+")
 # A column's mean must differ by this many standard deviations, or a category's share by this much.
@@ -104,14 +106,16 @@ def _choose_terms(
     lift = (inside + 0.5) / (size + 1) / ((outside + 0.5) / (n_rows - size + 1))
     weight = share * np.log(np.maximum(lift, 1e-12))
     weight[(inside < min(_LEAST_ROWS, size)) | (share < _LEAST_SHARE) | (lift <= 1)] = 0
+    tells = {str(terms[place]) for place in np.flatnonzero((weight > 0) & (lift >= _LEAST_LIFT))}
     chosen: list[Trait] = []
     told: set[str] = set()
     # Of terms that weigh alike the longer says more.
-    for place in sorted(np.argsort(-weight)[:40], key=lambda p: (-round(weight[p], 3), -len(terms[p]))):
+    heaviest = np.argsort(-weight)[:40].tolist()
+    for place in sorted(heaviest, key=lambda place: (-round(float(weight[place]), 3), -len(terms[place]))):
         words = set(str(terms[place]).split(" "))
         if weight[place] <= 0 or len(chosen) == _N_TRAITS:
             break
-        if words <= told or (len(words) > 1 and words & told):
+        if words <= told or (len(words) > 1 and (words & told or not words <= tells)):
             continue
         told |= words
         detail = f"in {share[place]:.0%} of its rows, {elsewhere[place]:.1%} elsewhere"
@@ -121,7 +125,7 @@ def _choose_terms(
 
 def _find_terms(text: str) -> list[str]:
     words = split_words(text)
-    return words + [f"{first} {second}" for first, second in zip(words, words[1:], strict=False)]
+    return words + [f"{first} {second}" for first, second in pairwise(words)]
 
 
 def split_words(text: str) -> list[str]:
@@ -147,10 +151,9 @@ def split_words(text: str) -> list[str]:
 
 @functools.cache
 def _word_pattern() -> re.Pattern[str]:
-    """Letters, digits, and the marks that belong to letters (which ``\\w`` leaves out), with apostrophes "
-    "inside."""
-    marks = [code for code in range(min(sys.maxunicode, 0xFFFF)) if unicodedata.category(chr(code))[0] == "M"]
-    letter = rf"[^\W_]|[{''.join(map(re.escape, map(chr, marks)))}]"
+    """Return what a word is: letters, digits and the marks on letters, with apostrophes inside."""
+    marks = "".join(chr(code) for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M")
+    letter = rf"[^\W_]|[{re.escape(marks)}]"
     return re.compile(rf"(?:{letter})+(?:['’](?:{letter})+)*")
 
 

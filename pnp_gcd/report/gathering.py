@@ -27,8 +27,10 @@ FAR_BELOW = 0.01
 # Two classes of which this part of the rows could as well be in the other may be one.
 SAME_FROM = 0.1
 _N_NEAR = 3
-# Items on all cards together, and on one of them.
-_N_SHOWN, _MOST_SHOWN, _LEAST_SHOWN = 1200, 6, 3
+# Items of a kind on all cards together, and on one of them: typical ones, and doubtful ones.
+_N_SHOWN = 600
+_MOST_TYPICAL = {"images": 8}
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -207,11 +209,11 @@ def _gather_classes(
     labels = model.classes_.tolist()
     n_classes = len(labels)
     known, confirmed = set(model.known_classes_.tolist()), _confirmed(model)
-    n_shown = min(max(_N_SHOWN // (2 * n_classes), _LEAST_SHOWN), _MOST_SHOWN)
+    n_typical = min(max(_N_SHOWN // n_classes, _FEW), _MOST_TYPICAL.get(items.kind, _FEW))
     sizes = np.bincount(rows.codes[rows.is_there], minlength=n_classes)
     unsure = np.bincount(rows.codes[rows.is_unsure], minlength=n_classes)
-    middle = choose_middle(rows.codes, features, n_classes, n_shown)
-    edges = choose_edges(rows.codes, rows.probability - rows.second_probability, n_classes, n_shown)
+    middle = choose_middle(rows.codes, features, n_classes, n_typical)
+    edges = choose_edges(rows.codes, rows.probability - rows.second_probability, n_classes, _FEW)
     near = _find_near(model, rows.codes, probabilities)
     colours = choose_colours(rows.places, rows.codes, n_classes)
     traits = _describe(items, rows.codes, n_classes)

@@ -182,7 +182,7 @@ def _clean(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
     if values.dtype.kind in "mM":
-        values = values.astype(str)
+        values = np.where(np.isnat(values), None, values.astype(str).astype(object))
     entries = values.tolist()
     if values.dtype.kind == "O" and all(_is_gap(entry) or _is_number(entry) for entry in entries):
         return np.array([np.nan if _is_gap(entry) else float(entry) for entry in entries], dtype=np.float64)
@@ -205,8 +205,10 @@ def _show(entry: Any) -> str:
     """Return one entry as text, numbers short."""
     if _is_gap(entry):
         return "(missing)"
+    if isinstance(entry, np.generic):
+        entry = entry.item()
     if isinstance(entry, bytes):
         return entry.decode("utf-8", "replace")
-    if isinstance(entry, float | np.floating):
+    if isinstance(entry, float):  # NumPy's double is one too
         return f"{entry:.15g}" if float(entry).is_integer() and abs(entry) < 1e15 else f"{entry:.4g}"
     return str(entry)

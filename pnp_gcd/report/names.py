@@ -61,7 +61,7 @@ def read_names(path: str | os.PathLike[str]) -> NamesFile:
     >>> import pathlib, tempfile
     >>> from pnp_gcd.report import read_names
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "names.json"
-    >>> _ = path.write_text('{"format": "pnp-gcd names", "version": 1, "rename": [[3, "orchid"]], "merge": []}')
+    >>> _ = path.write_text('{"format": "pnp-gcd names", "version": 1, "rename": [[3, "orchid"]]}')
     >>> read_names(path).rename
     {3: 'orchid'}
     """
@@ -173,10 +173,10 @@ def _check_together(rename: dict[Any, str], merge: list[list[Any]], path: Path) 
                 f"{path}: two classes get the name {name!r}. Merge them if they are one class, or name one "
                 "of them differently."
             )
-    for group in merge:
-        names = {rename[label] for label in group if label in rename}
+    for merged in merge:
+        names = {rename[label] for label in merged if label in rename}
         if len(names) > 1:
             raise ValueError(
-                f"{path}: the merged classes {reprlib.repr(group)} get the names "
+                f"{path}: the merged classes {reprlib.repr(merged)} get the names "
                 f"{' and '.join(map(repr, sorted(names)))}. Keep one name."
             )

@@ -79,13 +79,13 @@ def pack_findings(findings: Findings, items: Items, *, title: str) -> dict[str, 
 
 
 def to_safe_json(content: Any) -> str:
-    """Return JSON that is text to an HTML parser, whatever strings it holds, and can be written as UTF-8.
+    r"""Return JSON that is text to an HTML parser, whatever strings it holds, and can be written as UTF-8.
 
     Examples
     --------
     >>> from pnp_gcd.report.packing import to_safe_json
     >>> print(to_safe_json(["</script>"]))
-    ["\\u003c/script\\u003e"]
+    ["\u003c/script\u003e"]
     """
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Markup, the two line ends that JavaScript knows and JSON does not, halves of surrogate pairs, and
@@ -121,6 +121,7 @@ def _pack_class(finding: ClassFinding) -> dict[str, Any]:
         "label": _shorten(str(finding.label), _LONGEST_LABEL),
         # As names.json writes it: a browser would round large integers.
         "key": json.dumps(_to_plain(finding.label)),
+        "isText": isinstance(finding.label, str),
         "isKnown": finding.is_known,
         "isConfirmed": finding.is_confirmed,
         "size": finding.size,

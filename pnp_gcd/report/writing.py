@@ -136,8 +136,8 @@ def _check_title(title: str | None) -> str:
 def _check_truth(truth: Any, n_rows: int) -> None:
     if truth is not None and len(truth) != n_rows:
         raise ValueError(
-            f"truth has {len(truth)} entries, but X has {n_rows} rows. Pass one class for each row, in "
-            "order, and None where it is not known."
+            f"truth has {len(truth)} entries, but X has {n_rows} rows. Pass one class for each row, "
+            "in order, and None where it is not known."
         )
 
 

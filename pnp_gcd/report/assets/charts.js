@@ -1,15 +1,15 @@
 // How the model was fitted: a small line for each quantity, and the settings that were tried.
 
 const WORDS = {
-  total: ['Loss, all terms', 'What training lowers'],
-  distillation: ['Loss: student and teacher', 'How far the student is from its teacher'],
-  entropy: ['Loss: even use of classes', 'Rises if some classes take all rows'],
-  known: ['Loss: known labels', 'How far labelled rows are from their classes'],
-  supervised: ['Loss: labelled rows together', 'Labelled rows of one class beside each other'],
-  unsupervised: ['Loss: two views together', 'Two views of a row beside each other'],
-  n_communities: ['Communities', 'Groups in the graph of neighbours, before they are merged'],
-  n_active: ['Classes', 'Classes that the communities stand for'],
-  n_prototypes: ['Prototypes', 'Vectors that stand for classes, found or possible'],
+  total: ['Loss in all', 'What training lowers'],
+  distillation: ['Teacher loss', 'How far the student is from its teacher'],
+  entropy: ['Evenness loss', 'High if few classes take all rows'],
+  known: ['Label loss', 'How far labelled rows are from their classes'],
+  supervised: ['Same-class loss', 'Low if labelled rows of a class are alike'],
+  unsupervised: ['Two-views loss', 'Low if two views of a row are alike'],
+  n_communities: ['Communities', 'Groups in the graph, before they merge'],
+  n_active: ['Classes', 'What the communities stand for'],
+  n_prototypes: ['Prototypes', 'Stand for classes, found or possible'],
 };
 const FIRST = ['n_active', 'n_communities', 'n_prototypes', 'total'];
 

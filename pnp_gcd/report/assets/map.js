@@ -134,6 +134,7 @@ const startMap = () => {
     pen.textAlign = 'center';
     pen.textBaseline = 'middle';
     const taken = [];
+    const most = Math.max(5, (size.width * size.height) / 15000);
     for (const code of view.selected >= 0 ? [view.selected] : bySize) {
       if (!middles[code]) continue;
       const text = flat(nameOf(code), 22);
@@ -142,7 +143,8 @@ const startMap = () => {
       const y = toScreenY(middles[code].y);
       const rawX = toScreenX(middles[code].x);
       if (rawX < -20 || rawX > size.width + 20 || y < 8 || y > size.height - 8) continue;
-      if (taken.some((other) => Math.abs(other.x - x) < (other.width + width) / 2 && Math.abs(other.y - y) < 16)) continue;
+      if (taken.some((other) => Math.abs(other.x - x) < (other.width + width) / 2 + 8 && Math.abs(other.y - y) < 24)) continue;
+      if (taken.length >= most) break;
       taken.push({ x, y, width });
       pen.lineWidth = 4;
       pen.lineJoin = 'round';

@@ -7,6 +7,9 @@ const groupOf = (code) => decided.same.find((group) => group.includes(code)) ?? 
 const givenName = (code) => groupOf(code).map((member) => decided.names.get(member)).find((name) => name) ?? null;
 const nameOf = (code) => givenName(code) ?? classes[code].label;
 
+// On its own, a number says little.
+const titleOf = (code) => givenName(code) ?? (classes[code].isText ? classes[code].label : `Class ${classes[code].label}`);
+
 // A class as a link to itself: its mark and its name.
 const classButton = (code, properties = {}) =>
   make('button', { type: 'button', className: 'class-link', onclick: () => goToCard(code), ...properties },

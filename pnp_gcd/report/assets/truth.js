@@ -69,7 +69,9 @@ const startHeat = (place) => {
     const room = place.clientWidth;
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     const wanted = Math.min(room, 720);
-    at.labels = wanted / columns.length >= 26 ? Math.min(150, room * 0.3) : 0;
+    pen.font = '12px system-ui, sans-serif';
+    const longest = Math.max(...truth.classes.map((one) => pen.measureText(flat(one.label, 24)).width)) + 12;
+    at.labels = wanted / columns.length >= 16 ? Math.min(longest, room * 0.3) : 0;
     at.cell = Math.max((wanted - at.labels) / columns.length, 1);
     at.cell = Math.min(at.cell, 40);
     const width = at.labels + at.cell * columns.length;
@@ -96,9 +98,9 @@ const startHeat = (place) => {
       pen.font = '12px system-ui, sans-serif';
       pen.textAlign = 'right';
       pen.textBaseline = 'middle';
-      lines.forEach((code, line) => pen.fillText(flat(truth.classes[code].label, Math.floor(at.labels / 7)), at.labels - 6, (line + 0.5) * at.cell, at.labels - 8));
+      lines.forEach((code, line) => pen.fillText(flat(truth.classes[code].label, 24), at.labels - 6, (line + 0.5) * at.cell, at.labels - 8));
     }
-    if (nKnown && nKnown < lines.length) pen.fillRect(0, nKnown * at.cell - 1, width, 1);
+    if (nKnown && nKnown < lines.length) pen.fillRect(at.labels ? at.labels - 6 : 0, nKnown * at.cell - 1, width, 1);
     if (at.line >= 0) {
       pen.strokeStyle = style.getPropertyValue('--ink');
       pen.lineWidth = 1;
