@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from pnp_gcd.activations import digest_backbone
 from pnp_gcd.backbones import Backbone, BackboneRequest, load_backbone
 from pnp_gcd.encoders import ImageEncoder, ResidualAdapter
-from pnp_gcd.exceptions import BackboneError, ModelFileError
+from pnp_gcd.exceptions import ModelFileError
 from pnp_gcd.geometry import Geometry
 from pnp_gcd.image_mode import ImageMode
 from pnp_gcd.image_rows import ImageSettings
+from pnp_gcd.weights import first_line
 
 __all__ = [
     "describe_images",
@@ -191,8 +192,10 @@ def _load(request: BackboneRequest, weights_file: str | None) -> Backbone:
             device="cpu",
             seed=request.seed,
         )
-    except BackboneError as error:
-        raise ModelFileError(f"The backbone that the model refers to cannot be made: {error}") from error
+    except Exception as error:  # whatever a network raises that was asked for what it cannot be
+        raise ModelFileError(
+            f"The backbone that the model refers to cannot be made: {first_line(error)}"
+        ) from error
     return replace(backbone, request=request)
 
 

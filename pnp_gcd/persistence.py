@@ -39,6 +39,8 @@ _Model = TypeVar("_Model")
 _ARRAYS, _BACKBONE = "arrays.safetensors", "backbone.safetensors"
 _ENCODER = "encoder."
 _PACKAGES = {"pnp_gcd": "pnp-gcd", "torch": "torch", "scikit-learn": "scikit-learn", "numpy": "numpy"}
+# Containers of set_output.
+_OUTPUTS = ("default", "pandas", "polars")
 # What reading values of the wrong kind may raise.
 _PROVOKED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 # Attributes that are kept as they are, and the types they have.
@@ -116,6 +118,7 @@ def load_model(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
         state |= _load_networks(content["images"], files.arrays, state["_geometry"])
         vars(model).update(state)
         output = content.get("set_output")
+        _require(output is None or output in _OUTPUTS, f"set_output={str(output)[:60]} is none")
         if output is not None:
             model.set_output(transform=output)  # type: ignore[attr-defined]
     return model
