@@ -34,6 +34,7 @@ FLOORS = {
         "schedules",
         "inputs",
         "labels",
+        "text_features",
         "plain_values",
         "model_files",
         "workflows",
@@ -66,7 +67,11 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark")
+    for folder in ("datasets", "benchmark", "commands")
+}
+# The commands themselves; the other modules of their folder are what they share.
+COMMANDS = {
+    f"commands.{name}" for name in ("demo", "discover", "predict", "report", "rename", "merge", "confirm")
 }
 # Beside the estimator, on the roof: knows rows and labels, any estimator, and nothing of the method.
 MODEL_SELECTION = sorted(path.stem for path in (PACKAGE / "model_selection").glob("[a-z]*.py"))
@@ -96,6 +101,9 @@ DOORS = {
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
     "safetensors": {"weights", "model_files"},
+    "sentence_transformers": {"text_features"},
+    "pandas": set(),
+    "pyarrow": set(),
 }
 
 
@@ -158,7 +166,38 @@ def test_the_benchmark_takes_third_parties_by_their_doors(module):
     assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
 
 
-@pytest.mark.parametrize("module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"]])
+@pytest.mark.parametrize("module", FOLDERS["commands"])
+def test_commands_take_third_parties_by_their_doors(module):
+    doors = {"pandas": "commands.pages", "pyarrow": "commands.tables"}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert not used & (set(DOORS) - set(doors))
+    assert not {party for party, door in doors.items() if party in used and module != door}
+    at_top = {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+    assert at_top.isdisjoint({*doors, "sklearn"})
+
+
+@pytest.mark.parametrize("module", [m for m in FOLDERS["commands"] if m not in COMMANDS])
+def test_what_commands_share_knows_no_command(module):
+    assert (
+        not {f"commands.{name.split('.')[2]}" for name in imports_of(module) if "pnp_gcd.commands." in name}
+        & COMMANDS
+    )
+
+
+@pytest.mark.parametrize(
+    "module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["benchmark"]]
+)
+def test_nothing_but_the_command_line_imports_the_commands(module):
+    found = {
+        ".".join(name.split(".")[1:3]) for name in imports_of(module) if name.startswith("pnp_gcd.commands")
+    }
+    allowed = {"commands.arguments"} if module == "benchmark.command" else set()
+    assert found <= allowed
+
+
+@pytest.mark.parametrize(
+    "module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["commands"]]
+)
 def test_nothing_but_the_command_line_imports_the_benchmark(module):
     assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}
 
