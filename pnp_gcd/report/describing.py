@@ -28,6 +28,7 @@ _LEAST_ROWS = 2
 _LEAST_LIFT = 1.5
 # Scripts without spaces between words: Thai to Lao, Myanmar, Khmer, kana, Han and their like.
 _UNSPACED = re.compile("[฀-໿က-႟ក-៿぀-ヿ㐀-鿿豈-﫿\U00020000-\U0003ffff]+")
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # A column's mean must differ by this many standard deviations, or a category's share by this much.
 _LEAST_EFFECT = 0.5
 _LEAST_GAIN = 0.2
@@ -139,8 +140,11 @@ def split_words(text: str) -> list[str]:
     >>> split_words("信用卡 lost")
     ['信用', '用卡', 'lost']
     """
+    folded = text[:_LONGEST_TEXT].casefold()
+    if folded.isascii():
+        return [word for word in _PLAIN_WORD.findall(folded) if len(word) > 1]
     words: list[str] = []
-    for run in _word_pattern().findall(text[:_LONGEST_TEXT].casefold()):
+    for run in _word_pattern().findall(folded):
         for part in re.split(f"({_UNSPACED.pattern})", run):
             if _UNSPACED.fullmatch(part):
                 words += [part[place : place + 2] for place in range(max(len(part) - 1, 1))]

@@ -182,7 +182,9 @@ def _clean(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
     if values.dtype.kind in "mM":
-        values = np.where(np.isnat(values), None, values.astype(str).astype(object))
+        is_gap = np.isnat(values)
+        values = values.astype(str).astype(object)
+        values[is_gap] = None
     entries = values.tolist()
     if values.dtype.kind == "O" and all(_is_gap(entry) or _is_number(entry) for entry in entries):
         return np.array([np.nan if _is_gap(entry) else float(entry) for entry in entries], dtype=np.float64)

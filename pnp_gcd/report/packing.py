@@ -23,12 +23,12 @@ from pnp_gcd.report.thumbnails import make_sheets, make_thumbnails
 __all__ = ["pack_findings", "to_safe_json"]
 
 # Characters that items of all rows, pictures on cards and pictures of the map may need.
-_TEXT_BUDGET = 7_000_000
+_TEXT_BUDGET = 12_000_000
 _THUMBNAIL_BUDGET = 6_000_000
 _SHEET_BUDGET = 3_000_000
 # Characters of one item: on a card, and in the list of all rows at most and at least.
 _LONGEST_SHOWN = 600
-_LENGTHS = (300, 160, 80)
+_LENGTHS = (300, 160, 80, 40)
 _N_COLUMNS = 8
 _LONGEST_CELL = 120
 _LONGEST_LABEL = 300
@@ -154,7 +154,7 @@ def _pack_items(items: Items, shown: list[int]) -> dict[str, Any]:
     length = 0
     for length in _LENGTHS:
         packed = [_shorten(texts[row], length) for row in range(n_rows)]
-        if sum(len(text.encode("utf-8", "replace")) + 3 for text in packed) <= _TEXT_BUDGET:
+        if len(to_safe_json(packed).encode("utf-8")) <= _TEXT_BUDGET:
             break
         packed = None
     longer = {

@@ -188,7 +188,8 @@ const startMap = () => {
     size.ratio = Math.min(window.devicePixelRatio || 1, 2);
     canvas.width = Math.round(size.width * size.ratio);
     canvas.height = Math.round(size.height * size.ratio);
-    redraw();
+    draw(nRows > MOST_WHILE_MOVING); // at once: a canvas that changes its size is blank
+    redraw(true);
   };
 
   const zoomBy = (factor, left = size.width / 2, top = size.height / 2) => {
