@@ -96,7 +96,8 @@ def join_scores(
     joined: NDArray[np.float64] = scores[:, order[starts]]
     for place in np.flatnonzero(n_parts > 1):
         parts = order[starts[place] : starts[place] + n_parts[place]]
-        joined[:, place] = np.logaddexp.reduce(scores[:, parts] * sharpness, axis=1) / sharpness
+        with np.errstate(invalid="ignore"):  # images that were skipped have no scores
+            joined[:, place] = np.logaddexp.reduce(scores[:, parts] * sharpness, axis=1) / sharpness
     return joined
 
 

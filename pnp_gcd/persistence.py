@@ -6,6 +6,7 @@ own. What is saved was checked as if it had been loaded, and so can be.
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,14 +45,14 @@ _OUTPUTS = ("default", "pandas", "polars")
 # What reading values of the wrong kind may raise.
 _PROVOKED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 # Attributes that are kept as they are, and the types they have.
-_VALUES: dict[str, tuple[type, ...]] = {
-    "n_clusters_interval_": (tuple,),
-    "n_neighbors_": (int,),
-    "similarity_threshold_": (float, int),
-    "resolution_": (float, int),
-    "history_": (list,),
-    "calibration_": (list,),
-    "_sharpness": (float,),
+_VALUES: dict[str, type] = {
+    "n_clusters_interval_": tuple,
+    "n_neighbors_": numbers.Integral,
+    "similarity_threshold_": numbers.Real,
+    "resolution_": numbers.Real,
+    "history_": list,
+    "calibration_": list,
+    "_sharpness": numbers.Real,
 }
 # Attributes that others tell, or that are kept in another form.
 _MADE_AGAIN = {
@@ -86,7 +87,7 @@ def save_model(
     """Write a fitted model into a folder. See :meth:`pnp_gcd.PNPDiscoverer.save`."""
     from pnp_gcd.packing import describe_images, pack_backbone, pack_network
 
-    model._validate_params()
+    _check_parameters(model)
     mode = model._image_mode
     if include_backbone and mode is None:
         raise ValueError(
@@ -176,11 +177,16 @@ def _make_model(cls: type[_Model], packed: Any) -> _Model:
     if unknown:
         raise ModelFileError(f"its parameters {', '.join(unknown)[:200]} are not known to this version.")
     model: Any = cls(**{name: from_plain(value) for name, value in packed.items()})
+    _check_parameters(model)
+    made: _Model = model
+    return made
+
+
+def _check_parameters(model: Any) -> None:
+    """Refuse what a fit would refuse."""
     model._validate_params()
     read_settings(model, 0)
     check_missing_label(model.missing_label)
-    made: _Model = model
-    return made
 
 
 def _note_left_out(model: Any) -> list[str]:
@@ -293,10 +299,12 @@ def _read_classes(content: dict[str, Any], labelling: Labelling, homes: NDArray[
 def _read_values(packed: Any) -> dict[str, Any]:
     values = {name: from_plain(packed[name]) for name in _VALUES}
     for name, value in values.items():
-        _require(type(value) in _VALUES[name], f"{name}={str(value)[:60]} is of another type")
+        _require(isinstance(value, _VALUES[name]), f"{name}={str(value)[:60]} is of another type")
     interval = values["n_clusters_interval_"]
     _require(
-        [type(number) for number in interval] == [int, int] and interval[0] <= interval[1],
+        len(interval) == 2
+        and all(isinstance(number, numbers.Integral) for number in interval)
+        and interval[0] <= interval[1],
         f"n_clusters_interval_={str(interval)[:60]} must be two rising whole numbers",
     )
     _require(0.0 < values["_sharpness"] < np.inf, f"_sharpness={values['_sharpness']} must be above 0")

@@ -22,9 +22,9 @@ from pnp_gcd.labels import find_distinct
 __all__ = ["RowLabels", "from_plain", "pack_labels", "pack_rows", "to_plain", "unpack_labels", "unpack_rows"]
 
 _DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[0-9]{1,7}|O)")
-# Rows of strings take this many bytes at most, or as many times those of their codes: a short file that says
+# Arrays of strings take this many bytes at most, or as many times those of their file: a short file that says
 # that its labels are long would else fill the memory.
-_MAX_ROW_BYTES = 2**30
+_MAX_ROW_BYTES = 2**28
 _MAX_GROWTH = 256
 
 
@@ -101,8 +101,8 @@ def unpack_labels(plain: Any) -> NDArray[Any]:
         raise ModelFileError(f"{str(plain)[:60]} is no array of labels.")
     dtype, values = _read_dtype(plain.get("dtype")), plain["values"]
     if dtype.kind == "U":
-        longest = max((len(value) for value in values if isinstance(value, str)), default=1)
-        _check_bytes(len(values), dtype, max(longest, 64) * 4 * len(values))
+        n_letters = sum(len(value) + 1 for value in values if isinstance(value, str))
+        _check_bytes(len(values), dtype, _MAX_GROWTH * n_letters)
     items = [from_plain(value) for value in values]
     try:
         labels = np.empty(len(items), dtype=dtype)

@@ -12,6 +12,7 @@ from pnp_gcd.labelling import (
     Labelling,
     classify_rows,
     fit_sharpness,
+    join_scores,
     label_groups,
     measure_closeness,
     score_classes,
@@ -238,3 +239,33 @@ def test_a_class_that_lost_its_rows_is_begun_anew_where_exactly_so_many_are_aske
     features, rows = grouped_rows([30, 30], spread=0.2)
     found = label_groups(features, np.full(60, -1), Grouping(rows, 3), rows, n_known=0, n_clusters=3)
     assert (np.bincount(classify_rows(features, found, 0.1), minlength=3) > 0).all()
+
+
+# --- classes that were merged ------------------------------------------------------------------------------
+
+
+def softmax(scores, sharpness):
+    weights = np.exp(sharpness * (scores - scores.max(axis=1, keepdims=True)))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("sharpness", [0.02, 1.0, 2.0])
+def test_the_probability_of_joined_classes_is_the_sum_of_their_parts(sharpness):
+    scores = np.random.default_rng(0).normal(0, 20, (50, 5))
+    homes = np.array([2, 0, 1, 2, 0])
+    found = softmax(join_scores(scores, homes, sharpness), sharpness)
+    parts = softmax(scores, sharpness)
+    expected = np.stack([parts[:, homes == home].sum(axis=1) for home in range(3)], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_classes_that_are_not_joined_keep_every_bit():
+    scores = np.random.default_rng(0).normal(0, 20, (50, 4))
+    assert np.array_equal(join_scores(scores, np.arange(4), 0.3), scores)
+    assert np.array_equal(join_scores(scores, np.array([3, 1, 0, 2]), 0.3), scores[:, [2, 1, 3, 0]])
+    assert np.array_equal(join_scores(scores, np.array([0, 1, 1, 2]), 0.3)[:, [0, 2]], scores[:, [0, 3]])
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_that_are_nothing_stay_nothing():
+    assert np.isnan(join_scores(np.full((2, 3), np.nan), np.array([0, 0, 1]), 1.0)).all()

@@ -147,6 +147,20 @@ def test_parameters_come_back_in_their_own_type(world, tmp_path):
         assert_same(loaded[name], value, name)
 
 
+def test_attributes_may_be_numbers_of_numpy(world, tmp_path):
+    model = fit(world)
+    model.similarity_threshold_ = np.float64(0.25)
+    model.n_clusters_interval_ = (np.int64(3), np.int64(5))
+    assert_same_model(again(model, tmp_path), model, world.X)
+
+
+def test_a_model_whose_settings_were_calibrated_comes_back(world, tmp_path):
+    X, y = world.labelled
+    model = PNPDiscoverer(random_state=0, max_iter=2).fit(X, y, world.rest)
+    assert model.calibration_
+    assert_same_model(again(model, tmp_path), model, world.X)
+
+
 def test_a_random_state_that_cannot_be_written_is_none_and_noted(world, tmp_path):
     model = fit(world, random_state=np.random.RandomState(0))
     assert again(model, tmp_path).random_state is None
@@ -353,10 +367,9 @@ def test_an_overwrite_that_a_power_cut_ended_tells_where_the_model_is(fitted, wo
 
 
 def test_a_parameter_that_cannot_be_written_is_told_before_anything_is(world, tmp_path):
-    model = fit(world)
-    model.set_params(verbose=-1)
-    with pytest.raises(ValueError, match="verbose"):
-        model.save(tmp_path / "model")
+    for name, value in {"temperature": -1.0, "teacher_momentum": (2, 1), "missing_label": []}.items():
+        with pytest.raises((ValueError, TypeError), match=name):
+            fit(world).set_params(**{name: value}).save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
@@ -428,6 +441,10 @@ FORGED = {
     "huge labels": (set_new_classes(["a"] * 99, "<U9999999"), "bytes"),
     "a value too large": (set_new_classes([2, 300], "|i1"), "int8"),
     "a text that is cut": (set_new_classes(["ab", "c"], "<U1"), "<U1"),
+    "a name beside many": (set_new_classes(["a" * 10**6] + ["b"] * 10**4, "<U1000000"), "bytes"),
+    "long rows": (
+        set_at(["content", "rows", "labels_"], {"dtype": "<U5000000", "values": ["0", "1"]}), "labels of dtype",
+    ),
     "a list as a label": (set_new_classes([[1], 2], "|O"), "labels"),
     "texts beside numbers": (set_new_classes(["a", "b"], "|O"), "sorted"),
     "a class twice": (set_new_classes([3, 3]), "occurs twice"),
