@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pnp_gcd.commands.cells import guard_cell, restore_cell, write_rows
+from pnp_gcd.commands.cells import guard_cell, restore_cell, to_csv
 from pnp_gcd.commands.items import read_items
 from pnp_gcd.commands.label_files import read_folder_labels, read_labels, type_labels, type_like
 from pnp_gcd.commands.outputs import StagedFolder, check_free, write_file
@@ -45,9 +45,9 @@ def test_cells_that_are_no_formula_stay_as_they_are(text):
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
 def test_any_text_comes_back_from_a_file_as_it_was(texts):
-    file = io.StringIO(newline="")
-    write_rows(file, ["name", "text"], ([str(row), text] for row, text in enumerate(texts)))
-    file.seek(0)
+    file = io.StringIO(
+        to_csv(["name", "text"], ([str(row), text] for row, text in enumerate(texts))), newline=""
+    )
     rows = list(csv.reader(file, strict=True))[1:]
     assert [restore_cell(cell) for _, cell in rows] == texts
 

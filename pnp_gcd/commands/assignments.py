@@ -5,21 +5,21 @@ Knows a fitted model and files of text: no images, no embedders.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.commands.cells import restore_cell, write_rows
+from pnp_gcd.commands.cells import restore_cell, to_csv
 from pnp_gcd.datasets.tables import read_table
 
 if TYPE_CHECKING:
     from pnp_gcd import PNPDiscoverer
+    from pnp_gcd.fitted import Inspection
 
 __all__ = ["COLUMNS", "Assignments", "assign", "read_given", "rewrite_classes"]
 
@@ -49,16 +49,10 @@ class Assignments:
     novelty: NDArray[np.float64]
     typicality: NDArray[np.float64]
 
-    def write(self, file: TextIO) -> None:
-        """Write a CSV."""
-        names = [name for name in COLUMNS if name != "label" or self.labels is not None]
-        write_rows(file, names, self._cells())
-
     def to_csv(self) -> str:
         """Return the text of a CSV."""
-        file = io.StringIO(newline="")
-        self.write(file)
-        return file.getvalue()
+        names = [name for name in COLUMNS if name != "label" or self.labels is not None]
+        return to_csv(names, self._cells())
 
     def to_json(self) -> str:
         """Return a list of objects, one for each item."""
@@ -94,7 +88,7 @@ def assign(
     rows: Any,
     ids: list[str],
     *,
-    classes: NDArray[Any] | None = None,
+    seen: Inspection | None = None,
     labels: Sequence[str | None] | None = None,
     reject_below: float | None = None,
 ) -> Assignments:
@@ -106,10 +100,10 @@ def assign(
     rows : array
         As for ``predict``.
     ids : list of str
-    classes : ndarray of shape (n_items,), object, or None
-        Classes that were found in the fit; None predicts them.
+    seen : Inspection or None
+        What ``model.inspect(rows)`` has said already.
     labels : sequence of str or None, or None
-        Labels that were given.
+        Labels that were given, which are then the classes of their items.
     reject_below : float or None
         Items less typical than this have no class.
 
@@ -117,14 +111,15 @@ def assign(
     -------
     Assignments
     """
-    seen = model.inspect(rows)
+    seen = model.inspect(rows) if seen is None else seen
     is_read = ~np.isnan(seen.typicality)
     known = set(model.known_classes_.tolist())
     is_novel = np.array([value not in known for value in model.classes_.tolist()])
     best = np.where(is_read, np.nan_to_num(seen.probabilities).argmax(axis=1), -1)
-    if classes is not None:
-        position = {value: index for index, value in enumerate(model.classes_.tolist())}
-        best = np.array([position.get(value, -1) for value in classes.tolist()])
+    if labels is not None:
+        place = {str(value): index for index, value in enumerate(model.classes_.tolist())}
+        given = np.array([-1 if label is None else place[label] for label in labels])
+        best = np.where(given >= 0, given, best)
     if reject_below is not None:
         best = np.where(seen.typicality < reject_below, -1, best)
     names = np.array([*model.classes_.tolist(), None], dtype=object)

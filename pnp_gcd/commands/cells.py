@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TextIO
 
-__all__ = ["guard_cell", "restore_cell", "write_rows"]
+__all__ = ["guard_cell", "restore_cell", "to_csv"]
 
 # Apostrophes in front of such a character count too: else "'=x" would come back as "=x".
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -54,17 +53,20 @@ def restore_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def write_rows(file: TextIO, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write guarded cells under the names of their columns.
+def to_csv(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return guarded cells under the names of their columns.
 
     Parameters
     ----------
-    file : text file
     names : sequence of str
     rows : iterable of sequence of str
+
+    Returns
+    -------
+    str
     """
-    for row in chain([names], rows):
-        file.write(",".join(_quote(guard_cell(cell)) for cell in row) + "\n")
+    lines = (",".join(_quote(guard_cell(cell)) for cell in row) for row in chain([names], rows))
+    return "\n".join(lines) + "\n"
 
 
 def _quote(cell: str) -> str:

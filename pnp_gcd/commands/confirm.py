@@ -6,7 +6,6 @@ Knows arguments and text. What is slow to import waits until the command runs.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from pnp_gcd.commands.arguments import add_command, add_items, add_output_options, read_share
 from pnp_gcd.commands.assignments import read_given
 from pnp_gcd.commands.bundles import ASSIGNMENTS, Bundle, open_bundle
-from pnp_gcd.commands.cells import write_rows
+from pnp_gcd.commands.cells import to_csv
 from pnp_gcd.commands.items import Items
 from pnp_gcd.commands.outputs import check_free, write_text
 
@@ -67,9 +66,8 @@ def _run_confirm(arguments: argparse.Namespace) -> int:
     for name, value in zip(items.ids, np.asarray(found).tolist(), strict=True):
         if name not in given and str(value) in confirmed:
             labels[name] = str(value)
-    file = io.StringIO(newline="")
-    write_rows(file, ("id", "label"), ((name, labels[name]) for name in items.ids if name in labels))
-    write_text(arguments.out, file.getvalue())
+    rows = [(name, labels[name]) for name in items.ids if name in labels]
+    write_text(arguments.out, to_csv(("id", "label"), rows))
     record = {
         "written": str(arguments.out),
         "items": len(items.ids),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pnp_gcd.commands.assignments import COLUMNS, rewrite_classes
 from pnp_gcd.commands.bundles import ASSIGNMENTS, INPUTS, MODEL, PIECES, REPORT, WORDS, Bundle, check_folder
-from pnp_gcd.commands.cells import write_rows
+from pnp_gcd.commands.cells import to_csv
 from pnp_gcd.commands.label_files import is_integer
 from pnp_gcd.commands.outputs import StagedFolder
 
@@ -164,8 +164,7 @@ def _write_assignments(bundle: Bundle, names: Mapping[str, str], folder: Path) -
     known = {str(value) for value in bundle.model.known_classes_.tolist()}
     before = rewrite_classes(old, lambda name: name, known.__contains__)
     rows = rewrite_classes(old, lambda name: names.get(name, name), known.__contains__)
-    with (folder / ASSIGNMENTS).open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, COLUMNS, rows)
+    (folder / ASSIGNMENTS).write_text(to_csv(COLUMNS, rows), encoding="utf-8", newline="")
     return sum(new[1] != was[1] for new, was in zip(rows, before, strict=True))
 
 

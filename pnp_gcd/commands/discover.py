@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pnp_gcd.commands.arguments import add_command, add_output_options, read_assignment, read_seed
 from pnp_gcd.commands.assignments import Assignments, assign
@@ -38,6 +37,7 @@ from pnp_gcd.commands.summaries import summarise, to_record
 
 if TYPE_CHECKING:
     from pnp_gcd import PNPDiscoverer
+    from pnp_gcd.fitted import Inspection
     from pnp_gcd.text_features import WordFeatures
 
 __all__ = ["add_discover"]
@@ -178,11 +178,16 @@ def _run_discover(arguments: argparse.Namespace) -> int:
     words = _learn_words(items)
     items = embed_items(items, words=words, device=model.device, verbose=model.verbose)
     began = time.perf_counter()
-    found = _fit(model, items, labels)
+    _fit(model, items, labels)
     seconds = time.perf_counter() - began
-    model.verbose = 0
-    assigned = assign(model, items.rows, items.ids, classes=found, labels=labels)
-    written, failure = _write(arguments, model, items, assigned, words)
+    seen = model.inspect(items.rows)
+    model.verbose = 0  # in the model that is saved
+    assigned = assign(model, items.rows, items.ids, seen=seen, labels=labels)
+    with StagedFolder(out) as staged:
+        _write(staged.path, model, items, assigned, words)
+        failure = _write_extras(staged.path, arguments, model, items, assigned, seen)
+        written = [name for name in PIECES if (staged.path / name).exists()]
+        staged.commit(remove=PIECES)
     if not arguments.quiet or arguments.json:
         record = to_record(model, assigned, out, written, seconds)
         print(json.dumps(record, indent=2, ensure_ascii=False) if arguments.json else summarise(record))
@@ -241,45 +246,43 @@ def _learn_words(items: Items) -> WordFeatures | None:
     return WordFeatures.fit(items.rows)
 
 
-def _fit(model: PNPDiscoverer, items: Items, labels: list[str | None]) -> NDArray[Any]:
-    """Fit, and return the class of every item in the items' order."""
+def _fit(model: PNPDiscoverer, items: Items, labels: list[str | None]) -> None:
     has_label = np.array([label is not None for label in labels])
     y = type_labels([label for label in labels if label is not None])
     model.fit(items.rows[has_label], y, items.rows[~has_label])
-    found = np.empty(len(labels), dtype=object)
-    found[has_label] = model.labels_.tolist()
-    found[~has_label] = model.unlabelled_labels_.tolist()
-    return found
 
 
 def _write(
+    folder: Path, model: PNPDiscoverer, items: Items, assigned: Assignments, words: WordFeatures | None
+) -> None:
+    """Write what could not be made again."""
+    model.save(folder / MODEL, include_backbone=model.backbone is not None)
+    (folder / INPUTS).write_text(items.recipe.to_json(), encoding="utf-8")
+    if words is not None:
+        write_words(words, folder / WORDS)
+    (folder / ASSIGNMENTS).write_text(assigned.to_csv(), encoding="utf-8", newline="")
+
+
+def _write_extras(
+    folder: Path,
     arguments: argparse.Namespace,
     model: PNPDiscoverer,
     items: Items,
     assigned: Assignments,
-    words: WordFeatures | None,
-) -> tuple[list[str], str]:
-    """Write the folder; what can be made again from the model does not keep the rest from being written."""
+    seen: Inspection,
+) -> str:
+    """Write what can be made again, which does not keep the rest from being written; say what failed."""
     from pnp_gcd.commands.pages import write_page
     from pnp_gcd.commands.sorting import sort_images
 
-    with StagedFolder(arguments.out) as staged:
-        model.save(staged.path / MODEL, include_backbone=model.backbone is not None)
-        (staged.path / INPUTS).write_text(items.recipe.to_json(), encoding="utf-8")
-        if words is not None:
-            write_words(words, staged.path / WORDS)
-        with (staged.path / ASSIGNMENTS).open("w", encoding="utf-8", newline="") as file:
-            assigned.write(file)
-        extras: dict[str, Callable[[Path], None]] = {}
-        if not arguments.no_report:
-            extras[REPORT] = lambda path: write_page(model, items, path)
-        if arguments.sort_images is not None:
-            paths, by = items.rows.tolist(), arguments.sort_images
-            extras[SORTED] = lambda path: sort_images(paths, assigned.classes.tolist(), path, by=by)
-        failures = [_try(write, staged.path / name) for name, write in extras.items()]
-        written = [name for name in PIECES if (staged.path / name).exists()]
-        staged.commit(remove=PIECES)
-    return written, " ".join(failure for failure in failures if failure)
+    extras: dict[str, Callable[[Path], None]] = {}
+    if not arguments.no_report:
+        extras[REPORT] = lambda path: write_page(model, items, path, seen=seen)
+    if arguments.sort_images is not None:
+        paths, classes, by = items.rows.tolist(), assigned.classes.tolist(), arguments.sort_images
+        extras[SORTED] = lambda path: sort_images(paths, classes, path, by=by)
+    failures = [_try(write, folder / name) for name, write in extras.items()]
+    return " ".join(failure for failure in failures if failure)
 
 
 def _try(write: Callable[[Path], None], path: Path) -> str:

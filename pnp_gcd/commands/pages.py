@@ -13,6 +13,7 @@ from pnp_gcd.commands.items import Items
 
 if TYPE_CHECKING:
     from pnp_gcd import PNPDiscoverer
+    from pnp_gcd.fitted import Inspection
 
 __all__ = ["write_page"]
 
@@ -25,6 +26,7 @@ def write_page(
     truth: Any = None,
     title: str | None = None,
     overwrite: bool = False,
+    seen: Inspection | None = None,
 ) -> None:
     """Write the page.
 
@@ -37,13 +39,17 @@ def write_page(
         True classes, if they are known.
     title : str or None
     overwrite : bool, default=False
+    seen : Inspection or None
+        What the model has said of the items already.
     """
     from pnp_gcd.report import write_report
 
     shown = items.shown
     if isinstance(shown, dict):
         shown = _as_frame(shown)
-    write_report(model, items.rows, path, items=shown, truth=truth, title=title, overwrite=overwrite)
+    write_report(
+        model, items.rows, path, items=shown, truth=truth, title=title, overwrite=overwrite, inspection=seen
+    )
 
 
 def _as_frame(columns: dict[str, list[str]]) -> Any:

@@ -13,13 +13,16 @@ import secrets
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pnp_gcd.report.gathering import check_model, gather_findings
 from pnp_gcd.report.items import read_items
 from pnp_gcd.report.packing import pack_findings, to_safe_json
+
+if TYPE_CHECKING:
+    from pnp_gcd.fitted import Inspection
 
 __all__ = ["write_report"]
 
@@ -39,6 +42,7 @@ def write_report(
     overwrite: bool = False,
     title: str | None = None,
     random_state: int | np.random.RandomState | None = 0,
+    inspection: Inspection | None = None,
 ) -> Path:
     """Write one HTML page that shows what a fitted model found in rows.
 
@@ -66,6 +70,8 @@ def write_report(
         Heading of the page.
     random_state : int, RandomState or None, default=0
         Draws the map.
+    inspection : Inspection or None, default=None
+        What ``model.inspect(X)`` has said already; of images it need not be asked twice.
 
     Returns
     -------
@@ -94,7 +100,8 @@ def write_report(
     if n_rows is not None:
         _check_truth(truth, n_rows)
         given = read_items(items, n_rows)
-    inspection = model.inspect(X)
+    if inspection is None:
+        inspection = model.inspect(X)
     if n_rows is None:
         _check_truth(truth, len(inspection.features))
         given = read_items(items, len(inspection.features))
