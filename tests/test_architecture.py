@@ -67,7 +67,7 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark", "commands")
+    for folder in ("datasets", "benchmark", "plotting", "commands")
 }
 # The commands themselves; the other modules of their folder are what they share.
 COMMANDS = {
@@ -162,8 +162,29 @@ def test_datasets_know_no_method(module):
 def test_the_benchmark_takes_third_parties_by_their_doors(module):
     used = {name.split(".")[0] for name in imports_of(module)}
     assert not used & {"timm", "infomap", "faiss", "PIL"}
-    assert "matplotlib" not in used or module == "benchmark.pictures"
     assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+
+
+@pytest.mark.parametrize("module", FOLDERS["plotting"])
+def test_displays_look_at_models_from_outside(module):
+    found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert found <= {"labels", "metrics", "projection", "plotting"}
+    assert not {name.split(".")[0] for name in imports_of(module)} & set(DOORS)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *MODULES,
+        *(f"model_selection.{m}" for m in MODEL_SELECTION),
+        *(m for ms in FOLDERS.values() for m in ms),
+    ],
+)
+def test_matplotlib_comes_in_by_the_canvas_when_something_is_drawn(module):
+    at_top = {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert "matplotlib" not in at_top
+    assert "matplotlib" not in used or module == "plotting.canvas"
 
 
 @pytest.mark.parametrize("module", FOLDERS["commands"])
@@ -178,10 +199,8 @@ def test_commands_take_third_parties_by_their_doors(module):
 
 @pytest.mark.parametrize("module", [m for m in FOLDERS["commands"] if m not in COMMANDS])
 def test_what_commands_share_knows_no_command(module):
-    assert (
-        not {f"commands.{name.split('.')[2]}" for name in imports_of(module) if "pnp_gcd.commands." in name}
-        & COMMANDS
-    )
+    found = {".".join(name.split(".")[1:3]) for name in imports_of(module) if "pnp_gcd.commands." in name}
+    assert not found & COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -196,7 +215,8 @@ def test_nothing_but_the_command_line_imports_the_commands(module):
 
 
 @pytest.mark.parametrize(
-    "module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["commands"]]
+    "module",
+    [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["plotting"], *FOLDERS["commands"]],
 )
 def test_nothing_but_the_command_line_imports_the_benchmark(module):
     assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}

@@ -48,9 +48,9 @@ def add_analyse(commands: Any) -> None:
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
     from pnp_gcd.benchmark.analyses import ANALYSES
-    from pnp_gcd.benchmark.pictures import check_drawing
     from pnp_gcd.benchmark.running import Bench, use_threads
     from pnp_gcd.benchmark.studies import Study
+    from pnp_gcd.plotting.canvas import check_drawing
 
     if arguments.analysis == "list":
         for name, analysis in ANALYSES.items():

@@ -1,6 +1,6 @@
 """Draw the analyses: bars, lines, curves, maps; a panel for each data set.
 
-Knows numbers and names only. Needs matplotlib, which the extra ``plots`` installs.
+Knows numbers and names only. Draws on what ``plotting.canvas`` gives it, the door for matplotlib.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.plotting.canvas import INK, SERIES_COLOURS, list_hues, make_figure
 from pnp_gcd.projection import project_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Map", "check_drawing", "draw_bars", "draw_curves", "draw_grouped_bars", "draw_lines", "draw_maps"]
+__all__ = ["Map", "draw_bars", "draw_curves", "draw_grouped_bars", "draw_lines", "draw_maps"]
 
-_INK = "#26323f"
-_COLOURS = ("#4c78a8", "#e07b39", "#4a9a6f", "#8a64ad", "#b8525a", "#6f7d8c", "#b0902c", "#3f8f9e", "#a05195")
 _N_DRAWN = 2000
 _WIDTH = 4.6
 
@@ -31,16 +30,6 @@ class Map(NamedTuple):
     features: NDArray[np.float32]
     classes: NDArray[Any]
     is_known: NDArray[np.bool_]
-
-
-def check_drawing() -> None:
-    """Raise if nothing can be drawn, and say how to mend that."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            'Pictures need matplotlib, which is not installed. Install it: pip install "pnp-gcd[plots]".'
-        ) from error
 
 
 def draw_bars(values: Mapping[str, Mapping[str, float]], axis: str, *, percent: bool = False) -> Figure:
@@ -64,8 +53,8 @@ def draw_bars(values: Mapping[str, Mapping[str, float]], axis: str, *, percent: 
     figure, panels = _make_panels(list(values), height=1.1 + 0.36 * n_bars)
     for place, (panel, bars) in enumerate(zip(panels, values.values(), strict=True)):
         lengths = [scale * value for value in bars.values()]
-        drawn = panel.barh(list(bars), lengths, color=_COLOURS[: len(bars)], height=0.7)
-        panel.bar_label(drawn, fmt=_format_number, padding=3, fontsize=8, color=_INK)
+        drawn = panel.barh(list(bars), lengths, color=SERIES_COLOURS[: len(bars)], height=0.7)
+        panel.bar_label(drawn, fmt=_format_number, padding=3, fontsize=8, color=INK)
         panel.invert_yaxis()
         panel.set_xlim(0, max([length for length in lengths if np.isfinite(length)], default=1) * 1.16)
         panel.set_xlabel(axis)
@@ -101,14 +90,14 @@ def draw_lines(
     figure, panels = _make_panels(list(values), height=3.4)
     names = list(next(iter(values.values())))
     for panel, lines in zip(panels, values.values(), strict=True):
-        for colour, (name, points) in zip(_COLOURS, lines.items(), strict=False):
+        for colour, (name, points) in zip(SERIES_COLOURS, lines.items(), strict=False):
             x, y = np.array(points).T
             is_true = name == "true"
             panel.plot(
                 x,
                 scale * y,
                 label=name,
-                color=_INK if is_true else colour,
+                color=INK if is_true else colour,
                 linestyle="--" if is_true else "-",
                 marker="" if is_true else "o",
                 markersize=4,
@@ -149,8 +138,8 @@ def draw_grouped_bars(values: Mapping[str, Mapping[str, Mapping[str, float]]], u
         for place, name in enumerate(names):
             heights = [100 * bars[name] for bars in groups.values()]
             at = np.arange(len(groups)) + (place - (len(names) - 1) / 2) * width
-            drawn = panel.bar(at, heights, width * 0.94, label=name, color=_COLOURS[place])
-            panel.bar_label(drawn, fmt=_format_number, padding=2, fontsize=7, color=_INK)
+            drawn = panel.bar(at, heights, width * 0.94, label=name, color=SERIES_COLOURS[place])
+            panel.bar_label(drawn, fmt=_format_number, padding=2, fontsize=7, color=INK)
         panel.set_xticks(np.arange(len(groups)), list(groups))
         panel.margins(y=0.14)
     panels[0].set_ylabel(upright)
@@ -174,7 +163,7 @@ def draw_curves(values: Mapping[str, Mapping[str, NDArray[Any]]], axis: str, upr
     figure, panels = _make_panels(list(values), height=2.6, is_stacked=True)
     for panel, curves in zip(panels, values.values(), strict=True):
         for place, (name, numbers) in enumerate(curves.items()):
-            colour = (_INK, *_COLOURS)[place]
+            colour = (INK, *SERIES_COLOURS)[place]
             width = 1.6 if place == 0 else 1.0
             panel.step(
                 np.arange(len(numbers)), numbers, where="mid", label=name, color=colour, linewidth=width
@@ -203,7 +192,7 @@ def draw_maps(maps: Mapping[str, Map]) -> Figure:
         rows = np.random.default_rng(0).permutation(len(one.classes))[:_N_DRAWN]
         places = project_rows(one.features[rows])
         _, codes = np.unique(one.classes, return_inverse=True)
-        colours = _list_hues(int(codes.max()) + 1)[codes[rows]]
+        colours = list_hues(int(codes.max()) + 1)[codes[rows]]
         is_known = one.is_known[rows]
         for is_drawn, marker, size, name in (
             (is_known, "o", 7, "known class"),
@@ -223,37 +212,21 @@ def draw_maps(maps: Mapping[str, Map]) -> Figure:
     return figure
 
 
-def _list_hues(n_hues: int) -> NDArray[np.float64]:
-    """Return colours that differ from their neighbours in the list."""
-    from matplotlib.colors import hsv_to_rgb
-
-    hue = (np.arange(n_hues) * 0.618034) % 1
-    return hsv_to_rgb(
-        np.column_stack(
-            [hue, 0.55 + 0.35 * (np.arange(n_hues) % 2), 0.7 + 0.15 * (np.arange(n_hues) % 3) / 2]
-        )
-    )
-
-
 def _make_panels(
     titles: Sequence[str], *, height: float, is_stacked: bool = False, n_columns: int | None = None
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with a titled panel for each data set, side by side or below each other."""
-    from matplotlib.figure import Figure
-
     columns = 1 if is_stacked else min(n_columns or len(titles), len(titles), 3)
     lines = -(-len(titles) // columns)
-    figure = Figure(
-        figsize=((8.6 if is_stacked else _WIDTH * columns), height * lines + 0.4), layout="constrained"
-    )
+    figure = make_figure(((8.6 if is_stacked else _WIDTH * columns), height * lines + 0.4))
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
     for panel in grid[len(titles) :]:
         panel.set_visible(False)
     panels = list(grid[: len(titles)])
     for panel, title in zip(panels, titles, strict=True):
-        panel.set_title(title, fontsize=10, color=_INK)
+        panel.set_title(title, fontsize=10, color=INK)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(which="both", labelsize=8, colors=_INK)
+        panel.tick_params(which="both", labelsize=8, colors=INK)
     return figure, panels
 
 
