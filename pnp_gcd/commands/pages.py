@@ -5,6 +5,7 @@ Knows the report's interface: no files of items, no arguments.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ def write_page(
     shown = items.shown
     if isinstance(shown, dict):
         shown = _as_frame(shown)
+    elif items.recipe.kind == "embeddings" and shown is not None and not all(map(os.path.isfile, shown)):
+        shown = [f"id {name}" for name in shown]  # names of pictures that are not here are no pictures
     write_report(
         model, items.rows, path, items=shown, truth=truth, title=title, overwrite=overwrite, inspection=seen
     )
