@@ -7,7 +7,8 @@ imported when texts are embedded.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,19 @@ class WordFeatures:
         return cls(words, rarity, directions)
 
 
+@contextmanager
+def _bars(are_shown: bool) -> Iterator[None]:
+    """Let transformers show bars, or not, and leave that as it was."""
+    from transformers.utils import logging
+
+    before = logging.is_progress_bar_enabled()
+    (logging.enable_progress_bar if are_shown else logging.disable_progress_bar)()
+    try:
+        yield
+    finally:
+        (logging.enable_progress_bar if before else logging.disable_progress_bar)()
+
+
 def _make_vectorizer(words: list[str] | None = None) -> TfidfVectorizer:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -151,9 +165,10 @@ def embed_sentences(
             "Install it: pip install \"pnp-gcd[texts]\"; or pass 'tfidf', which needs nothing more."
         ) from error
     try:
-        model = SentenceTransformer(
-            str(folder), device=None if device == "auto" else device, local_files_only=True
-        )
+        with _bars(verbose > 0):
+            model = SentenceTransformer(
+                str(folder), device=None if device == "auto" else device, local_files_only=True
+            )
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
             f"embedder={str(folder)!r} cannot be loaded: {error}. Pass a folder that "

@@ -623,6 +623,7 @@ def test_texts_are_embedded_by_a_sentence_model_from_a_folder(tmp_path, capsys):
     table = ["--table", tmp_path / "q.csv", "--text-column", "text", "--label-column", "kind"]
     table += ["--embedder", tmp_path / "embedder", "--set", "max_iter=0", "--no-report"]
     assert run("discover", *table, "--out", tmp_path / "found") == 0
+    assert capsys.readouterr().err == ""
     (tmp_path / "new.csv").write_text("text\nsomebody stole my debit card\nborrowing money for a flat\n")
     capsys.readouterr()
     assert run("predict", tmp_path / "found", tmp_path / "new.csv") == 0
