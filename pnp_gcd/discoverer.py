@@ -196,6 +196,8 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     known_classes_, novel_classes_ : ndarray
         New ones are named largest first: integers go on after the largest known label, strings
         are ``novel_0``, ``novel_1``, …
+    confirmed_classes_ : ndarray
+        Known classes, and new ones that a person has named or merged.
     labels_ : ndarray of shape (n_rows,)
         For the rows of X: given labels as given, unlabelled rows as found.
     unlabelled_labels_ : ndarray

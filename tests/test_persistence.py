@@ -443,7 +443,7 @@ FORGED = {
     "a text that is cut": (set_new_classes(["ab", "c"], "<U1"), "<U1"),
     "a name beside many": (set_new_classes(["a" * 10**6] + ["b"] * 10**4, "<U1000000"), "bytes"),
     "long rows": (
-        set_at(["content", "rows", "labels_"], {"dtype": "<U5000000", "values": ["0", "1"]}), "labels of dtype",
+        set_at(["content", "rows", "labels_"], {"dtype": "<U5000000", "values": ["0", "1"]}), "labels of",
     ),
     "a list as a label": (set_new_classes([[1], 2], "|O"), "labels"),
     "texts beside numbers": (set_new_classes(["a", "b"], "|O"), "sorted"),
