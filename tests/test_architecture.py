@@ -67,7 +67,7 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark", "plotting", "commands")
+    for folder in ("datasets", "benchmark", "plotting", "report", "commands")
 }
 # The commands themselves; the other modules of their folder are what they share.
 COMMANDS = {
@@ -163,6 +163,14 @@ def test_the_benchmark_takes_third_parties_by_their_doors(module):
     used = {name.split(".")[0] for name in imports_of(module)}
     assert not used & {"timm", "infomap", "faiss", "PIL"}
     assert "torch" not in {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+
+
+@pytest.mark.parametrize("module", FOLDERS["report"])
+def test_the_report_asks_a_model_and_knows_no_method(module):
+    found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
+    assert found <= {"exceptions", "images", "labels", "matching", "metrics", "projection", "report"}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert not used & {*DOORS, "pandas", "polars", "matplotlib"}
 
 
 @pytest.mark.parametrize("module", FOLDERS["plotting"])

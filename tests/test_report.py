@@ -545,3 +545,53 @@ def test_the_wheel_holds_the_assets(tmp_path):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if "report/assets" in name}
     assets = root / "pnp_gcd" / "report" / "assets"
     assert held == {path.relative_to(root).as_posix() for path in assets.iterdir()}
+
+
+# --- colours --------------------------------------------------------------------------------------------
+
+# How colours look to people without one kind of cone, in linear RGB (Machado, Oliveira and Fernandes, 2009).
+VISIONS = {
+    "all cones": np.eye(3),
+    "no red cones": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "no green cones": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.01182, 0.04294, 0.968881],
+    ],
+    "no blue cones": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.3039],
+    ],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def to_linear(colours):
+    values = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours]) / 255
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def to_lab(linear):
+    xyz = np.clip(linear, 0, 1) @ TO_XYZ.T / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.column_stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_of_classes_differ_to_everybody_and_stand_out(theme):
+    style = (Path(write_report.__globals__["__file__"]).parent / "assets" / "page.css").read_text()
+    rules = re.findall(r":root[^{]*\{(.*?)\}", style, re.DOTALL)[theme == "dark"]
+    marks = to_linear(re.findall(r"--mark-\d: (#\w{6})", rules))
+    assert len(marks) == 8
+    for seen in VISIONS.values():
+        lab = to_lab(marks @ np.array(seen).T)
+        apart = np.linalg.norm(lab[:, None] - lab, axis=2)[np.triu_indices(8, 1)]
+        assert apart.min() > 30
+    surface = to_linear(re.findall(r"--surface: (#\w{6})", rules)) @ TO_XYZ[1]
+    luminance = np.sort(np.stack([marks @ TO_XYZ[1], np.repeat(surface, 8)]), axis=0)
+    assert ((luminance[1] + 0.05) / (luminance[0] + 0.05)).min() >= 3

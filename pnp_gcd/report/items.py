@@ -143,7 +143,7 @@ def _read_pictures(items: Any) -> Items:
     folders = {path.parent for path in paths if path is not None}
     common = _common_folder(folders)
     texts = [
-        f"picture {row}" if path is None else path.relative_to(common).as_posix() if common else path.name
+        f"row {row}" if path is None else path.relative_to(common).as_posix() if common else path.name
         for row, path in enumerate(paths)
     ]
     return Items("images", texts, images)

@@ -18,7 +18,7 @@ const showThings = (title, list, noteOf) =>
 
 const doubtNote = (row) => [
   `${percent(part(rows.p[row]))} sure, or `,
-  rows.second[row] < 0 ? 'nothing else' : make('span', { className: 'or' }, markOf(rows.second[row]), ' ', own(flat(nameOf(rows.second[row]), 40))),
+  rows.second[row] < 0 ? 'nothing else' : make('span', { className: 'or' }, markOf(rows.second[row]), ' ', own(flat(titleOf(rows.second[row]), 40))),
   rows.second[row] < 0 ? null : ` ${percent(part(rows.p2[row]))}`,
 ];
 

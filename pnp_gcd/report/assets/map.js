@@ -19,7 +19,7 @@ const median = (values) => {
   return sorted.length ? sorted[sorted.length >> 1] : 0;
 };
 
-// The middle of each class, where its name stands.
+// The middle of each class, where its name stands, and how far it reaches.
 const findMiddles = () => {
   const xs = classes.map(() => []);
   const ys = classes.map(() => []);
@@ -28,7 +28,11 @@ const findMiddles = () => {
     xs[rows.code[row]].push(part(rows.x[row]));
     ys[rows.code[row]].push(part(rows.y[row]));
   }
-  return classes.map((_, code) => (xs[code].length ? { x: median(xs[code]), y: median(ys[code]) } : null));
+  return classes.map((_, code) => {
+    if (!xs[code].length) return null;
+    const [x, y] = [median(xs[code]), median(ys[code])];
+    return { x, y, reach: median(ys[code].map((value) => Math.abs(value - y))) };
+  });
 };
 
 const startMap = () => {
@@ -140,7 +144,8 @@ const startMap = () => {
       const text = flat(nameOf(code), 22);
       const width = pen.measureText(text).width + 6;
       const x = Math.min(Math.max(toScreenX(middles[code].x), width / 2 + 2), size.width - width / 2 - 2);
-      const y = toScreenY(middles[code].y);
+      // Above a class that it would hide.
+      const y = toScreenY(middles[code].y) - (middles[code].reach * scale() < 14 ? radius() + 13 : 0);
       const rawX = toScreenX(middles[code].x);
       if (rawX < -20 || rawX > size.width + 20 || y < 8 || y > size.height - 8) continue;
       if (taken.some((other) => Math.abs(other.x - x) < (other.width + width) / 2 + 8 && Math.abs(other.y - y) < 24)) continue;
@@ -317,12 +322,12 @@ const describeRow = (row) => {
     pictureOf(row),
     make('div', {},
       make('div', { className: 'tip-item' }, hasItem(row) ? showItem(row) : `row ${row}`),
-      make('div', { className: 'tip-class' }, markOf(rows.code[row]), own(nameOf(rows.code[row]), { className: 'name' }), ` ${percent(part(rows.p[row]))}`),
-      second >= 0 && p2 >= 0.01 ? make('div', { className: 'small' }, 'or ', own(nameOf(second)), ` ${percent(p2)}`) : null,
+      make('div', { className: 'tip-class' }, markOf(rows.code[row]), ' ', own(titleOf(rows.code[row]), { className: 'name' }), `, ${percent(part(rows.p[row]))} sure`),
+      second >= 0 && p2 >= 0.01 ? make('div', { className: 'small' }, 'or ', own(titleOf(second)), `, ${percent(p2)}`) : null,
       data.truth && truthOf(row) !== null ? make('div', { className: 'small' }, 'truly ', own(truthOf(row))) : null,
       isFar(row) ? make('div', { className: 'small' }, 'far from every class') : null,
       isUnsure(row) ? make('div', { className: 'small' }, 'unsure') : null,
-      items.isNumbered ? null : make('div', { className: 'small' }, `row ${row}`)));
+      itemText(row) === `row ${row}` ? null : make('div', { className: 'small' }, `row ${row}`)));
 };
 
 // Mouse, pen and fingers: hover, click, drag, wheel and pinch.

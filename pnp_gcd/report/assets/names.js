@@ -13,7 +13,7 @@ const titleOf = (code) => givenName(code) ?? (classes[code].isText ? classes[cod
 // A class as a link to itself: its mark and its name.
 const classButton = (code, properties = {}) =>
   make('button', { type: 'button', className: 'class-link', onclick: () => goToCard(code), ...properties },
-    markOf(code), own(nameOf(code), { className: 'name' }));
+    markOf(code), own(titleOf(code), { className: 'name' }));
 
 const keepDecided = () => {
   try {

@@ -117,7 +117,7 @@ const startHeat = (place) => {
     at.column = Math.min(Math.max(column, 0), columns.length - 1);
     const one = truth.classes[lines[at.line]];
     const n = cells.get(at.line * columns.length + at.column) ?? 0;
-    said.replaceChildren(`${number.format(n)} of ${count(one.nRows, 'row')} of `, own(one.label), ' found as ', own(nameOf(columns[at.column])), one.match === columns[at.column] ? ' (its partner).' : '.');
+    said.replaceChildren(`${number.format(n)} of ${count(one.nRows, 'row')} of `, own(one.label), ' found as ', own(titleOf(columns[at.column])), one.match === columns[at.column] ? ' (its partner).' : '.');
     draw();
   };
   canvas.addEventListener('pointermove', (event) => {
@@ -143,7 +143,7 @@ const startTruth = () => {
   byId('truth-body').append(...showScores(), ...showBias(),
     make('h3', {}, 'Classes taken for one another'), showPairs(),
     make('h3', {}, 'All classes'),
-    make('p', { className: 'hint' }, 'Each line is a true class, known ones above the thin line; each column a class that was found. Blue cells are pairs that belong together, orange ones are errors; the darker, the larger the part of the line.'),
+    make('p', { className: 'hint' }, 'Each line is a true class, known ones above the thin line; each column a class that was found. Blue cells are pairs that belong together, red ones are errors; the darker, the larger the part of the line.'),
     heat);
   startHeat(heat);
 };
