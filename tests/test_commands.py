@@ -709,7 +709,9 @@ def test_images_may_be_labelled_by_file_name_and_a_bad_one_is_named(pictures, tm
 # --- help --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["demo", "discover", "predict", "report", "rename", "merge", "confirm"])
+@pytest.mark.parametrize(
+    "name", ["demo", "discover", "predict", "report", "rename", "merge", "confirm", "bench", "analyse"]
+)
 def test_every_command_shows_an_example_that_it_can_read(name, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main([name, "--help"])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pnp_gcd.commands.arguments import read_assignment, read_value
+from pnp_gcd.commands.arguments import add_command, read_assignment, read_value
 
 if TYPE_CHECKING:
     from pnp_gcd.benchmark.running import Bench, Run
@@ -31,12 +31,18 @@ def add_bench(commands: Any) -> None:
     ----------
     commands : what ``ArgumentParser.add_subparsers`` returns
     """
-    bench = commands.add_parser(
+    bench = add_command(
+        commands,
         "bench",
         help="run methods on a data set, write records, print a table",
         description="Run methods on a data set with some classes hidden, as papers of the field do. Every "
         "run is written as a record: all that it was told, and what came out. A run whose record is in "
         "--out is not done again, so an interrupted command goes on where it stopped.",
+        examples=[
+            "pnp-gcd bench digits --method pnp,k-means --seeds 0,1,2",
+            "pnp-gcd bench csv --data embeddings.csv --out runs",
+            "pnp-gcd bench --report runs",
+        ],
     )
     add_data_arguments(bench)
     bench.add_argument(

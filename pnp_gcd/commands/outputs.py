@@ -102,7 +102,8 @@ class StagedFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutil.rmtree(self._rooms, ignore_errors=True)
+        with _without_interrupts():
+            shutil.rmtree(self._rooms, ignore_errors=True)
 
     def commit(self, *, remove: Iterable[str] = ()) -> None:
         """Put all pieces in their places, or, if one cannot be put there, leave all as it was.
