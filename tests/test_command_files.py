@@ -19,6 +19,7 @@ from pnp_gcd.commands.label_files import read_folder_labels, read_labels, type_l
 from pnp_gcd.commands.outputs import StagedFolder, check_free, write_file
 from pnp_gcd.commands.recipes import Recipe, read_recipe
 from pnp_gcd.commands.sorting import name_folders, sort_images
+from pnp_gcd.commands.summaries import summarise
 from pnp_gcd.commands.tables import open_table
 from pnp_gcd.text_features import WordFeatures, embed_sentences
 
@@ -344,6 +345,26 @@ def test_labels_are_integers_only_if_all_are():
         assert type_labels(labels).tolist() == labels
     assert type_like(np.array([1, 2]), ["3", None]) == [3, None]
     assert type_like(np.array(["1", "2"]), ["3", None]) == ["3", None]
+
+
+# --- summaries ---------------------------------------------------------------------------------------------
+
+
+def test_a_summary_of_many_classes_shows_the_largest_known_and_new_ones():
+    classes = [
+        {"class": f"{status} {size}", "status": status, "items": size, "labelled": 0}
+        for status in ("known", "novel")
+        for size in range(40, 0, -1)
+    ]
+    record = {"items": 9, "labelled": 1, "n_clusters": 80, "n_clusters_interval": [80, 80], "known": 40}
+    record |= {"novel": 40, "without_class": 0, "classes": classes, "out": "found", "written": ["model"]}
+    lines = summarise(record).splitlines()
+    assert lines[0] == "9 items, 1 with a label: 80 classes, 40 known and 40 new."
+    assert [line[:8] for line in lines[3:13]] == [f"known {size}" for size in range(40, 30, -1)]
+    assert lines[13] == "… and 30 more that are known"
+    assert [line[:8] for line in lines[14:34]] == [f"novel {size}" for size in range(40, 20, -1)]
+    assert lines[34] == "… and 20 more that are novel"
+    assert len({len(line) for line in lines[2:13]}) == 1
 
 
 # --- writing -----------------------------------------------------------------------------------------------

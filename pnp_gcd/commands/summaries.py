@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["summarise", "to_record"]
 
-_N_LISTED = 30
+_LIMITS = {"known": 10, "novel": 20}  # lines of a table of very many classes
 
 
 def to_record(
@@ -95,16 +95,24 @@ def summarise(record: dict[str, Any]) -> str:
     if record["without_class"]:
         n = record["without_class"]
         lines.append(f"{n} {'items' if n > 1 else 'item'} could not be read and got no class.")
-    shown = record["classes"][:_N_LISTED]
-    width = max(len("class"), *(len(_shorten(row["class"])) for row in shown)) + 2
-    lines += ["", f"{'class':<{width}}{'status':<8}{'items':>7}{'labelled':>10}"]
-    lines += [
-        f"{_shorten(row['class']):<{width}}{row['status']:<8}{row['items']:>7}{row['labelled']:>10}"
-        for row in shown
-    ]
-    if len(record["classes"]) > _N_LISTED:
-        lines.append(f"… and {len(record['classes']) - _N_LISTED} more")
+    lines += ["", *_format_classes(record["classes"])]
     return "\n".join([*lines, "", f"Written to {record['out']}: {', '.join(record['written'])}"])
+
+
+def _format_classes(classes: list[dict[str, Any]]) -> list[str]:
+    """Return a table of the classes; of many, the largest known and new ones."""
+    width = max(len("class"), *(len(_shorten(row["class"])) for row in classes)) + 2
+    lines = [f"{'class':<{width}}{'status':<8}{'items':>7}{'labelled':>10}"]
+    for status, limit in _LIMITS.items():
+        rows = [row for row in classes if row["status"] == status]
+        n_shown = len(rows) if len(classes) <= sum(_LIMITS.values()) else limit
+        lines += [
+            f"{_shorten(row['class']):<{width}}{status:<8}{row['items']:>7}{row['labelled']:>10}"
+            for row in rows[:n_shown]
+        ]
+        if len(rows) > n_shown:
+            lines.append(f"… and {len(rows) - n_shown} more that are {status}")
+    return lines
 
 
 def _shorten(name: Any) -> str:
