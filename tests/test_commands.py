@@ -129,7 +129,18 @@ def test_discover_never_overwrites_unasked(data, found, capsys):
 def test_force_replaces_what_discover_wrote_and_nothing_else(data, found, capsys):
     (found / "mine.txt").write_text("kept")
     np.savez(found.parent / "X.npz", X=np.load(data / "X.npy")[:, :7])
-    arguments = ["--embeddings", found.parent / "X.npz", "--labels", data / "labels.csv", "--out", found]
+    labels = found.parent / "labels.csv"
+    labels.write_text((data / "labels.csv").read_text().replace("id,label", "row,label"))
+    arguments = [
+        "--embeddings",
+        found.parent / "X.npz",
+        "--labels",
+        labels,
+        "--id-column",
+        "row",
+        "--out",
+        found,
+    ]
     assert run("discover", *arguments, *QUICK, "--n-clusters", 5, "--no-report", "--json", "--force") == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["n_clusters"], record["known"], record["novel"]) == (5, 2, 3)

@@ -63,7 +63,7 @@ def choose_recipe(arguments: argparse.Namespace) -> Recipe:
             raise UsageError(f"--{name.replace('_', '-')} has nothing to do with {kind}. Leave it away.")
     _check_labels(arguments)
     if kind != "texts":
-        return Recipe(kind, columns=_read_columns(arguments))
+        return Recipe(kind, id_column=arguments.id_column, columns=_read_columns(arguments))
     return Recipe(kind, text_column=arguments.text_column, embedder=_choose_embedder(arguments.embedder))
 
 

@@ -171,7 +171,8 @@ def _run_discover(arguments: argparse.Namespace) -> int:
     items = read_items(
         [source],
         recipe,
-        id_column=None if source.suffix == ".npy" else arguments.id_column,  # then it is that of --labels
+        # Arrays may have no names of rows: then it is the column of --labels alone.
+        id_column=None if source.suffix.lower() in (".npy", ".npz") else arguments.id_column,
         label_column=arguments.label_column or "label",
     )
     labels = _read_labels(arguments, items)
