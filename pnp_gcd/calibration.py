@@ -18,14 +18,9 @@ from pnp_gcd.clustering import EdgeWeights, GraphSettings
 from pnp_gcd.counting import (
     ClassCount,
     CountingTrial,
-    LabelMixture,
     combine_counts,
     count_by_size,
     count_new_classes,
-    describe_sizes,
-    estimate_sizes,
-    read_labels,
-    split_shares,
 )
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import Geometry, Reduction, Whitening, fit_geometry
@@ -37,10 +32,20 @@ from pnp_gcd.grouping import (
     n_searched,
     smallest_class,
 )
-from pnp_gcd.hiding import FoundAgain, Hiding, hide_classes, score_found
+from pnp_gcd.hiding import FoundAgain, Hiding, hide_classes, hold_back_halves, score_found
 from pnp_gcd.merging import ClassSizes
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 from pnp_gcd.refinement import refine_rows
+from pnp_gcd.sizing import (
+    N_LOOKED_AT,
+    LabelMixture,
+    describe_sizes,
+    estimate_sizes,
+    expect_known_rows,
+    look_known,
+    read_labels,
+    split_shares,
+)
 
 __all__ = ["Calibration", "Request", "calibrate", "default_neighbours"]
 
@@ -153,9 +158,10 @@ def calibrate(
     hidings = hide_classes(codes, seed) if (codes < 0).any() else []
     if not hidings:
         return _without_hiding(reduction, codes, request)
-    search = _Search(reduction, codes, request, hidings, seed, report)
-    width = reduction.coordinates.shape[1]
-    best = search.confirm(search.choose(request.whitenings or _possible_whitenings(codes, width)))
+    whitenings = request.whitenings or _possible_whitenings(codes, reduction.coordinates.shape[1])
+    n_expected = _expect_known_rows(reduction, codes, whitenings[0], seed)
+    search = _Search(reduction, codes, request, hidings, n_expected, seed, report)
+    best = search.confirm(search.choose(whitenings))
     whitening, graph = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
     accuracy = search.expected_accuracy(best)
@@ -188,6 +194,19 @@ def _possible_whitenings(codes: NDArray[np.int64], width: int) -> list[Whitening
     return ["discriminant", "soft-within", "soft-total"]
 
 
+def _expect_known_rows(
+    reduction: Reduction, codes: NDArray[np.int64], whitening: Whitening, seed: int
+) -> float | None:
+    """Return how many unlabelled rows are of known classes, by labels held back."""
+    looks = []
+    for hiding in hold_back_halves(codes, seed):
+        geometry = fit_geometry(reduction, hiding.visible, whitening=whitening)
+        features = geometry.apply_to_coordinates(reduction.coordinates)
+        neighbours = find_neighbours(features, min(N_LOOKED_AT, len(features) - 1))
+        looks.append(look_known(neighbours, hiding.visible, hiding.held))
+    return expect_known_rows(looks)
+
+
 class _Search:
     """One neighbour search per geometry, re-sliced for every number of neighbours."""
 
@@ -197,6 +216,7 @@ class _Search:
         codes: NDArray[np.int64],
         request: Request,
         hidings: list[Hiding],
+        n_expected: float | None,
         seed: int,
         report: Callable[[dict[str, Any]], object],
     ) -> None:
@@ -211,7 +231,8 @@ class _Search:
         self.table: list[dict[str, Any]] = []
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
         self._found: dict[tuple[_Setting, int], Communities] = {}
-        self.mixture: LabelMixture = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
+        seen = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
+        self.mixture: LabelMixture = seen._replace(n_expected=n_expected)
         self.by_size = count_by_size(self.mixture)
         sizes = estimate_sizes(self.mixture, self.by_size.n_new)
         # Of so few labelled neighbours no size can be read.

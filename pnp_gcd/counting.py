@@ -20,28 +20,17 @@ from numpy.typing import NDArray
 
 from pnp_gcd.hiding import Hiding, rows_per_held
 from pnp_gcd.matching import count_overlap
-from pnp_gcd.merging import ClassSizes, MergePath, Ownership
-from pnp_gcd.neighbours import Neighbours
+from pnp_gcd.merging import MergePath, Ownership
+from pnp_gcd.sizing import LabelMixture, describe_sizes, estimate_sizes, split_shares
 
 __all__ = [
     "ClassCount",
     "CountingTrial",
-    "LabelMixture",
     "combine_counts",
     "count_by_size",
     "count_new_classes",
-    "describe_sizes",
-    "estimate_sizes",
-    "read_labels",
-    "split_shares",
 ]
 
-# Neighbours of a labelled row in which labels are counted.
-_NEAR = 10
-# Neighbours of near rows are in part the same rows: this many of them count as one.
-_ALIKE_NEIGHBOURS = 5
-# So few known classes halve what their mixing says about new ones.
-_FEW_CLASSES = 1
 # Merge steps at which groups are counted.
 _N_STEPS = 40
 # Groups per hidden class at which a step counts: neither all in pieces nor all in one.
@@ -53,41 +42,6 @@ _N_ROUNDS = 4
 _N_SIZE_ROUNDS = 20
 # By this part the labelled share errs, seen on many kinds of rows.
 _SHARE_ERROR = 0.06
-# Where more than this part of known classes is labelled, whoever labelled them decided their sizes in
-# part, and wholly where all of it is: sizes of new classes may differ by as much as this (logarithm).
-_MOSTLY_LABELLED = 0.7
-_UNRELATED_SPREAD = 1.0
-# What one class more would add to the squared spread of log-sizes: few classes may be alike by chance.
-_SIZE_PRIOR = 0.05
-
-
-class LabelMixture(NamedTuple):
-    """What is seen of labels around labelled rows.
-
-    Attributes
-    ----------
-    seen : ndarray of shape (n_known,)
-        Labelled part of the neighbours of each class's labelled rows.
-    mixing : float
-        Part of the labelled ones that belong to another class.
-    n_labelled : ndarray of shape (n_known,), int64
-        Labelled rows of each class.
-    n_seen : int
-        Labelled neighbours that were seen in all: what the part above rests on.
-    n_rows : int
-        All rows, labelled or not.
-    """
-
-    seen: NDArray[np.float64]
-    mixing: float
-    n_labelled: NDArray[np.int64]
-    n_seen: int
-    n_rows: int
-
-    @property
-    def chance(self) -> float:
-        """By which part the labelled neighbours seen may be more or fewer by chance."""
-        return float(max(self.n_seen, 1) ** -0.5)
 
 
 class CountingTrial(NamedTuple):
@@ -125,71 +79,6 @@ class ClassCount(NamedTuple):
         """Return the number of all classes, lowest and highest, that nine times in ten holds the truth."""
         low, high = self.n_new - 1.645 * self.error, self.n_new + 1.645 * self.error
         return n_known + max(0, int(np.floor(low))), n_known + int(np.ceil(high))
-
-
-def read_labels(neighbours: Neighbours, codes: NDArray[np.int64], n_known: int) -> LabelMixture:
-    """Look at the nearest neighbours of labelled rows: how many are labelled, how many alike."""
-    labelled = codes >= 0
-    near = codes[neighbours.nearest(_NEAR).indices[labelled]]
-    own = codes[labelled]
-    n_labelled = np.bincount(own, minlength=n_known)
-    seen = np.bincount(own, weights=(near >= 0).sum(axis=1), minlength=n_known).astype(np.float64)
-    n_seen = int(seen.sum())
-    # One neighbour more of the own class, so that few or none do not look like classes that mix.
-    mixing = float(n_seen - (near == own[:, None]).sum()) / (n_seen + 1.0)
-    part = _share_evidence(seen, n_labelled * near.shape[1])
-    return LabelMixture(part, mixing, n_labelled, n_seen, len(codes))
-
-
-def _share_evidence(seen: NDArray[np.float64], n_near: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the part seen of each class, drawn to that of all where classes differ by chance only."""
-    together = seen.sum() / max(n_near.sum(), 1)
-    part = seen / np.maximum(n_near, 1)
-    by_chance = together * (1.0 - together) * _ALIKE_NEIGHBOURS / np.maximum(n_near, 1)
-    for_real = max(0.0, float(np.mean((part - together) ** 2 - by_chance)))
-    trust = for_real / np.maximum(for_real + by_chance, 1e-12)
-    out: NDArray[np.float64] = together + trust * (part - together)
-    return out
-
-
-def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
-    """Return how many rows each known class has, labelled or not.
-
-    Neighbours from new classes are never labelled and hide part of the share. They are as many as
-    those from other known classes, which show by their labels, times new classes per known class;
-    a little less where known classes are so few that two of them may mix by chance. A labelled row
-    is not its own neighbour: among neighbours of its own class it sees the share of the other rows.
-    All known classes together have no more rows than there are.
-    """
-    hidden_by_new = mixture.mixing * n_new / (len(mixture.seen) + _FEW_CLASSES)
-    share = np.clip(mixture.seen * (1.0 + hidden_by_new), 1e-3, 1.0)
-    n_labelled, own = mixture.n_labelled, 1.0 - mixture.mixing
-    left_out = np.where(n_labelled > 1, own, 0.0)
-    unlabelled = left_out + (n_labelled - left_out) / share - n_labelled
-    most = mixture.n_rows - n_labelled.sum()
-    out: NDArray[np.float64] = n_labelled + unlabelled * min(1.0, most / max(unlabelled.sum(), 1e-9))
-    return out
-
-
-def split_shares(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:
-    """Return the labelled part of each known class."""
-    out: NDArray[np.float64] = mixture.n_labelled / estimate_sizes(mixture, n_new)
-    return out
-
-
-def describe_sizes(mixture: LabelMixture, sizes: NDArray[np.float64]) -> ClassSizes:
-    """Return the mean and the spread of log-sizes of classes, by the ``sizes`` of known ones.
-
-    The spread allows for few classes that are alike by chance; the shift for few labels from which sizes
-    are read, and for known classes that have hardly any row beside the labelled ones.
-    """
-    logs = np.log(np.maximum(sizes, 1.0))
-    squares = float(((logs - logs.mean()) ** 2).sum())
-    spread = np.sqrt((squares + _SIZE_PRIOR) / (len(logs) - 0.8))
-    share = float(mixture.n_labelled.sum() / sizes.sum())
-    unrelated = _UNRELATED_SPREAD * max(0.0, share - _MOSTLY_LABELLED) / (1.0 - _MOSTLY_LABELLED)
-    shift = float(np.hypot(unrelated, mixture.chance))
-    return ClassSizes(float(logs.mean()), float(spread), shift, sizes)
 
 
 def count_new_classes(trials: Sequence[CountingTrial], mixture: LabelMixture, *, min_size: int) -> ClassCount:

@@ -15,7 +15,15 @@ from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped,
 
 from pnp_gcd.matching import count_overlap
 
-__all__ = ["FoundAgain", "Hiding", "expect_rows", "hide_classes", "rows_per_held", "score_found"]
+__all__ = [
+    "FoundAgain",
+    "Hiding",
+    "expect_rows",
+    "hide_classes",
+    "hold_back_halves",
+    "rows_per_held",
+    "score_found",
+]
 
 # Classes to hide in all, one after another, before their count is trusted; and rounds at most.
 _ENOUGH_HIDDEN = 15
@@ -83,6 +91,13 @@ def hide_classes(codes: NDArray[np.int64], seed: int) -> list[Hiding]:
         halves = (order[: n_known // 2], order[n_known // 2 :])
         hidings += [_hide(codes, np.sort(hidden), n_known, rng) for hidden in halves]
     return hidings
+
+
+def hold_back_halves(codes: NDArray[np.int64], seed: int) -> list[Hiding]:
+    """Hide no class, but half of the rows of each; then the other half."""
+    n_known = int(codes.max(initial=-1)) + 1
+    first = _hide(codes, np.empty(0, dtype=np.int64), n_known, np.random.default_rng(seed))
+    return [first, first._replace(visible=first.held, held=first.visible)]
 
 
 def _hide(

@@ -23,6 +23,7 @@ FLOORS = {
         "clustering",
         "matching",
         "merging",
+        "sizing",
         "grouping",
         "refinement",
         "hiding",

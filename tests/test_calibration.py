@@ -5,10 +5,11 @@ import pytest
 
 from pnp_gcd import calibration as module
 from pnp_gcd.calibration import Request, calibrate, default_neighbours
-from pnp_gcd.counting import count_by_size, read_labels
+from pnp_gcd.counting import count_by_size
 from pnp_gcd.geometry import reduce_rows
-from pnp_gcd.hiding import hide_classes
+from pnp_gcd.hiding import hide_classes, hold_back_halves
 from pnp_gcd.neighbours import find_neighbours
+from pnp_gcd.sizing import read_labels
 
 KEYS = {
     "whitening",
@@ -68,7 +69,7 @@ def test_hidden_labels_are_shown_to_nothing_that_makes_the_classes(many_known, m
     spy("refine_rows", 2)
     codes = codes_of(many_known)
     run(many_known)
-    shown = [hiding.visible for hiding in hide_classes(codes, 0)]
+    shown = [hiding.visible for hiding in [*hide_classes(codes, 0), *hold_back_halves(codes, 0)]]
     last_name, last_codes = seen.pop()
     assert last_name == "fit_geometry"
     np.testing.assert_array_equal(last_codes, codes)  # the final geometry, after the choice
@@ -87,7 +88,8 @@ def test_a_geometry_is_fitted_anew_for_each_hiding_if_it_reads_labels(many_known
 
     monkeypatch.setattr(module, "fit_geometry", watched)
     run(many_known, whitenings=["within"], n_neighbors=10, similarity_threshold=0.0, resolution=1.0)
-    hidings = hide_classes(codes_of(many_known), 0)
+    codes = codes_of(many_known)
+    hidings = [*hide_classes(codes, 0), *hold_back_halves(codes, 0)]
     fitted = [codes for whitening, codes in given[:-1] if whitening == "within"]
     assert sorted(fitted) == sorted(hiding.visible.tobytes() for hiding in hidings)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pnp_gcd.hiding import FoundAgain, Hiding, expect_rows, hide_classes, score_found
+from pnp_gcd.hiding import FoundAgain, Hiding, expect_rows, hide_classes, hold_back_halves, score_found
 
 # --- hiding ------------------------------------------------------------------------------------------------
 
@@ -49,6 +49,16 @@ def test_half_of_the_rows_of_each_shown_class_are_shown_and_all_others_held():
         for code in hiding.order[: hiding.n_visible]:
             n_rows = int((codes == code).sum())
             assert (shown & (codes == code)).sum() == (n_rows + 1) // 2
+
+
+def test_every_labelled_row_is_held_back_once_and_no_class_is_hidden():
+    codes = np.repeat([0, 1, 2, -1], [9, 10, 1, 7])
+    first, second = hold_back_halves(codes, 0)
+    assert (first.n_visible, first.n_hidden) == (3, 0)
+    np.testing.assert_array_equal(first.held, second.visible)
+    np.testing.assert_array_equal(first.visible, second.held)
+    np.testing.assert_array_equal(np.maximum(first.visible, first.held), codes)
+    assert [int((first.visible == code).sum()) for code in range(3)] == [5, 5, 1]
 
 
 def test_the_rows_shown_are_drawn_at_random_and_by_the_seed():
