@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -261,6 +262,30 @@ def test_pictures_of_cards_are_on_the_page_and_broken_ones_are_not(tmp_path):
     assert unpack(data["pictures"]["rows"]).tolist() == [0, 1, 2, 3]
 
 
+def test_the_rows_of_an_image_model_are_its_items(tmp_path):
+    model = FakeModel().fit()
+    model.backbone = "a network"
+    data = write(model, np.zeros((2, 8, 8), np.uint8), tmp_path)
+    assert data["items"]["kind"] == "images"
+    assert len(data["pictures"]["thumbnails"]) == 2
+
+
+def test_a_dataset_is_asked_for_no_more_pictures_than_are_shown():
+    class Dataset:
+        asked: ClassVar[list[int]] = []
+
+        def __len__(self):
+            return 1000
+
+        def __getitem__(self, place):
+            self.asked.append(place)
+            return np.zeros((4, 4), np.uint8), "label"
+
+    items = read_items(Dataset(), 1000)
+    assert items.kind == "images"
+    assert max(Dataset.asked) < 50
+
+
 def test_a_page_of_pictures_does_not_tell_where_they_lay(tmp_path):
     from PIL import Image
 
@@ -376,6 +401,7 @@ def test_a_missing_folder_is_told_before_any_work(tmp_path):
         ({"items": 3}, TypeError, "items is a int"),
         ({"truth": ["cat"]}, ValueError, "truth has 1 entries, but X has 4 rows"),
         ({"truth": [None] * 4}, ValueError, "holds no label"),
+        ({"truth": [3] * 4}, ValueError, "as y_true spells them"),
         ({"title": 3}, TypeError, "title=3 must be a text"),
     ],
 )
@@ -527,7 +553,8 @@ def test_a_file_too_large_or_missing_is_refused(tmp_path):
 # --- size, and what is installed ----------------------------------------------------------------------
 
 
-def test_a_row_costs_few_bytes(tmp_path):
+def test_a_row_costs_few_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("pnp_gcd.report.gathering.project_rows", lambda rows, **_: rows[:, :2])
     sizes = [
         write_report(FakeModel().fit(), np.zeros((n, 2)), tmp_path / f"{n}.html").stat().st_size
         for n in (2000, 4000)

@@ -213,6 +213,30 @@ def test_arrow_keys_step_from_row_to_row_and_enter_selects_the_class(opened):
     assert not opened.find_elements(By.CSS_SELECTOR, ".legend-entry[aria-pressed='true']")
 
 
+def test_a_tap_shows_the_row_and_its_class_alone(opened):
+    opened.execute_script("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+    place = opened.execute_script(
+        """
+        const canvas = document.getElementById('map-canvas');
+        const { left, top, width, height } = canvas.getBoundingClientRect();
+        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        const wanted = getComputedStyle(document.documentElement).getPropertyValue('--mark-0').trim();
+        const [r, g, b] = [1, 3, 5].map((at) => parseInt(wanted.slice(at, at + 2), 16));
+        for (let at = 0; at < pixels.length; at += 4) {
+          if (pixels[at] === r && pixels[at + 1] === g && pixels[at + 2] === b && pixels[at + 3] === 255) {
+            const [x, y] = [(at / 4) % canvas.width, Math.floor(at / 4 / canvas.width)];
+            return { x: left + (x * width) / canvas.width, y: top + (y * height) / canvas.height };
+          }
+        }"""
+    )
+    touch = "Input.dispatchTouchEvent"
+    opened.execute_cdp_cmd(touch, {"type": "touchStart", "touchPoints": [place]})
+    opened.execute_cdp_cmd(touch, {"type": "touchEnd", "touchPoints": []})
+    assert find(opened, "#tip").is_displayed()
+    (chosen,) = opened.find_elements(By.CSS_SELECTOR, ".legend-entry[aria-pressed='true']")
+    assert chosen.text.split()[0] in find(opened, "#tip").text
+
+
 def test_a_selected_class_alone_keeps_its_colour(opened):
     before = [count_pixels(opened, colour)[0] for colour in range(5)]
     opened.execute_script("document.querySelector('.legend-entry').click()")
@@ -290,6 +314,34 @@ def test_a_link_to_a_class_goes_to_its_card_even_when_it_was_filtered_out(opened
 def test_a_class_that_could_be_the_same_is_said_to_be_so(opened):
     assert "Could be the same as" in find(opened, "#class-4").text
     assert "could be in either" in find(opened, "#class-4").text
+
+
+def test_rows_of_a_table_stand_side_by_side(browser, folder):
+    import pandas as pd
+
+    frame = pd.DataFrame({"height": np.arange(8.0), "<b>kind</b>": list("abcdefgh")})
+    show(browser, write_report(FakeModel().fit(), np.zeros((8, 2)), folder / "table.html", items=frame))
+    lines = texts(browser, "#class-0 .side-by-side tr")
+    assert sorted(lines[0].split()) == ["0", "2", "4", "6", "row"]
+    assert sorted(lines[1].split()) == ["0", "2", "4", "6", "height"]
+    assert sorted(lines[2].split()) == ["<b>kind</b>", "a", "c", "e", "g"]
+    show(browser, folder / "table.html")
+    browser.execute_script("document.getElementById('map-canvas').focus()")
+    press(browser, Keys.ARROW_UP)
+    assert "height" in find(browser, "#tip").text
+
+
+def test_pictures_are_on_cards_and_beside_the_pointer(browser, folder):
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 60, 60, 3)).astype(np.uint8)
+    show(browser, write_report(FakeModel().fit(), np.zeros((40, 2)), folder / "pictures.html", items=pixels))
+    script = "return [...document.querySelectorAll('.card img')].filter((i) => i.naturalWidth === 60).length"
+    browser.execute_script(
+        "document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })"
+    )
+    WebDriverWait(browser, 5).until(lambda b: b.execute_script(script) >= 16)
+    browser.execute_script("document.getElementById('map-canvas').focus()")
+    press(browser, Keys.ARROW_UP)
+    assert find(browser, "#tip .picture").size["width"] == 80
 
 
 # --- what is saved ------------------------------------------------------------------------------------

@@ -141,26 +141,24 @@ def check_model(model: Any) -> None:
 
 
 def gather_findings(
-    model: Any, X: Any, items: Items, *, truth: Any = None, random_state: Any = 0, inspection: Any = None
+    model: Any, inspection: Any, items: Items, *, truth: Any = None, random_state: Any = 0
 ) -> Findings:
-    """Ask the model about rows, once, and draw together what a person wants to see.
+    """Draw together what a person wants to see of rows that the model was asked about once.
 
     Parameters
     ----------
     model : fitted PNPDiscoverer
-    X : array-like of shape (n_rows, n_features), or images
+    inspection : Inspection
+        What ``model.inspect(X)`` says.
     items : Items
     truth : array-like of shape (n_rows,) or None
     random_state : int, RandomState or None
         Of the map.
-    inspection : Inspection or None
-        What ``model.inspect(X)`` has said already.
 
     Returns
     -------
     Findings
     """
-    inspection = model.inspect(X) if inspection is None else inspection
     features = np.asarray(inspection.features)
     probabilities = np.asarray(inspection.probabilities)
     rows = _gather_rows(inspection, random_state)

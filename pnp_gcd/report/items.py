@@ -112,9 +112,7 @@ def _to_list(items: Any) -> Any:
         return items.ravel().tolist()
     if hasattr(items, "to_numpy"):
         return np.asarray(items.to_numpy(), dtype=object).ravel().tolist()
-    if isinstance(items, list | tuple):
-        return items
-    return items  # a Dataset makes its items when asked
+    return items  # a list, or a Dataset, which makes its items when asked
 
 
 def _are_pictures(entries: Any) -> bool:
@@ -139,7 +137,11 @@ def _is_like_picture(entry: Any) -> bool:
 def _read_pictures(items: Any) -> Items:
     """Return pictures with short names: a page that is passed on need not tell where files lay."""
     images = read_images(items, "items")
-    paths = [PurePath(os.fspath(item)) if isinstance(item, str | os.PathLike) else None for item in items]
+    # A Dataset would make every picture if it were asked for its items.
+    entries = items if isinstance(items, list | tuple) else [None] * len(images)
+    paths = [
+        PurePath(os.fspath(entry)) if isinstance(entry, str | os.PathLike) else None for entry in entries
+    ]
     folders = {path.parent for path in paths if path is not None}
     common = _common_folder(folders)
     texts = [

@@ -6,6 +6,7 @@ Knows plain data: no model, no file, no markup.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 import re
@@ -53,8 +54,10 @@ def pack_findings(findings: Findings, items: Items, *, title: str) -> dict[str, 
     """
     rows = findings.rows
     shown = _list_shown(findings)
+    classes = [_pack_class(finding) for finding in findings.classes]
     return {
         "title": title,
+        "digest": _digest(classes),
         "nRows": len(rows.codes),
         "limits": {"unsure": UNSURE_BELOW, "far": FAR_BELOW, "same": SAME_FROM},
         "interval": list(findings.interval),
@@ -68,7 +71,7 @@ def pack_findings(findings: Findings, items: Items, *, title: str) -> dict[str, 
             "p2": _pack_steps(rows.second_probability, 0.0, 1.0),
             "typicality": _pack_steps(rows.typicality, 0.0, 1.0),
         },
-        "classes": [_pack_class(finding) for finding in findings.classes],
+        "classes": classes,
         "doubtful": list(findings.doubtful),
         "items": _pack_items(items, shown),
         "pictures": _pack_pictures(items, shown, len(rows.codes)),
@@ -95,6 +98,11 @@ def to_safe_json(content: Any) -> str:
         lambda match: f"\\u{ord(match[0]):04x}",
         text,
     )
+
+
+def _digest(classes: list[dict[str, Any]]) -> str:
+    """Return what the page knows its own classes by, when a browser has kept names for several pages."""
+    return hashlib.sha256(to_safe_json(classes).encode("utf-8")).hexdigest()[:16]
 
 
 def _pack_steps(values: NDArray[Any], low: float, high: float) -> dict[str, Any]:

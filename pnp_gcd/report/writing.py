@@ -27,7 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 # In the order in which they build on each other.
-_SCRIPTS = ("base.js", "names.js", "map.js", "cards.js", "tables.js", "charts.js", "truth.js", "main.js")
+_SCRIPTS = (
+    "base.js",
+    "names.js",
+    "camera.js",
+    "painting.js",
+    "pointing.js",
+    "map.js",
+    "legend.js",
+    "card.js",
+    "cards.js",
+    "tables.js",
+    "charts.js",
+    "truth.js",
+    "main.js",
+)
 _TITLE = "What was found"
 _LONGEST_TITLE = 200
 
@@ -96,16 +110,11 @@ def write_report(
     check_model(model)
     if items is None and getattr(model, "backbone", None) is not None:
         items = X
-    n_rows = len(X) if hasattr(X, "__len__") else None
-    if n_rows is not None:
-        _check_truth(truth, n_rows)
-        given = read_items(items, n_rows)
-    if inspection is None:
-        inspection = model.inspect(X)
-    if n_rows is None:
-        _check_truth(truth, len(inspection.features))
-        given = read_items(items, len(inspection.features))
-    findings = gather_findings(model, X, given, truth=truth, random_state=random_state, inspection=inspection)
+    n_rows = _count_rows(X)
+    _check_truth(truth, n_rows)
+    given = read_items(items, n_rows)
+    seen = model.inspect(X) if inspection is None else inspection
+    findings = gather_findings(model, seen, given, truth=truth, random_state=random_state)
     page = assemble_page(to_safe_json(pack_findings(findings, given, title=heading)), title=heading)
     _write_whole(target, page.encode("utf-8"), overwrite=overwrite)
     return target
@@ -138,6 +147,16 @@ def _check_title(title: str | None) -> str:
     if not isinstance(title, str):
         raise TypeError(f"title={title!r} must be a text or None, got {type(title).__name__}.")
     return title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1] + "…"
+
+
+def _count_rows(X: Any) -> int:
+    """Return the number of rows of X before the model has seen them: what does not fit is told at once."""
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"X is a {type(X).__name__}, which has no number of rows. Pass an array or a list.")
+    return len(X)
 
 
 def _check_truth(truth: Any, n_rows: int) -> None:

@@ -21,7 +21,8 @@ const isFar = (row) => rows.code[row] >= 0 && part(rows.typicality[row]) < data.
 
 const number = new Intl.NumberFormat('en');
 const count = (n, one, many = `${one}s`) => `${number.format(n)} ${n === 1 ? one : many}`;
-const percent = (value, digits = 0) => (value === null || value === undefined ? '–' : `${(100 * value).toFixed(digits)} %`);
+const percent = (value, digits = 0) =>
+  value === null || value === undefined ? '–' : `${(100 * value).toFixed(digits)} %`;
 
 // Where markup cannot keep a text apart (attributes, options), characters that turn its direction go.
 const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
@@ -40,7 +41,9 @@ const fill = (element, properties, children) => {
     else if (name === 'dataset') Object.assign(element.dataset, value);
     else element[name] = value;
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 };
 const make = (tag, properties = {}, ...children) => fill(document.createElement(tag), properties, children);
@@ -97,7 +100,14 @@ if (pictures) unpack(pictures.rows).forEach((row, place) => tilePlace.set(row, p
 const pictureOf = (row) => {
   if (!pictures) return null;
   const address = pictures.thumbnails[row];
-  if (address) return make('img', { src: address, alt: flat(itemText(row)), className: 'picture', draggable: false, loading: 'lazy' });
+  if (address)
+    return make('img', {
+      src: address,
+      alt: flat(itemText(row)),
+      className: 'picture',
+      draggable: false,
+      loading: 'lazy',
+    });
   const place = tilePlace.get(row);
   const nOnSheet = pictures.across ** 2;
   const sheet = place === undefined ? undefined : pictures.sheets[Math.floor(place / nOnSheet)];
@@ -117,9 +127,12 @@ const showItem = (row) => {
   const cells = cellsOf(row);
   if (cells) {
     const more = items.nColumns - cells.length;
-    return make('dl', { className: 'cells' },
+    return make(
+      'dl',
+      { className: 'cells' },
       cells.map((cell, place) => [make('dt', {}, own(items.columns[place])), make('dd', {}, own(cell))]),
-      more > 0 ? make('dd', { className: 'more' }, `and ${count(more, 'more column')}`) : null);
+      more > 0 ? make('dd', { className: 'more' }, `and ${count(more, 'more column')}`) : null,
+    );
   }
   return own(itemText(row), { className: 'item-text' });
 };
@@ -128,8 +141,11 @@ const showItem = (row) => {
 
 const SHAPES = { known: 'M4.4 0A4.4 4.4 0 1 1-4.4 0 4.4 4.4 0 1 1 4.4 0Z', novel: 'M0-5 5 4H-5Z' };
 const markOf = (code) =>
-  drawn('svg', { class: `mark colour-${classes[code].colour}`, viewBox: '-6 -6 12 12', 'aria-hidden': 'true' },
-    drawn('path', { d: SHAPES[classes[code].isKnown ? 'known' : 'novel'] }));
+  drawn(
+    'svg',
+    { class: `mark colour-${classes[code].colour}`, viewBox: '-6 -6 12 12', 'aria-hidden': 'true' },
+    drawn('path', { d: SHAPES[classes[code].isKnown ? 'known' : 'novel'] }),
+  );
 
 // --- files ---
 

@@ -13,7 +13,8 @@ const WORDS = {
 };
 const FIRST = ['n_active', 'n_communities', 'n_prototypes', 'total'];
 
-const short = (value) => (Number.isInteger(value) ? number.format(value) : Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3));
+const short = (value) =>
+  Number.isInteger(value) ? number.format(value) : Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 
 const drawLine = (title, hint, epochs, values) => {
   const [width, height, edge] = [240, 84, 8];
@@ -23,17 +24,42 @@ const drawLine = (title, hint, epochs, values) => {
   const [start, end] = [Math.min(...epochs), Math.max(...epochs)];
   const x = (epoch) => edge + (end > start ? (epoch - start) / (end - start) : 0.5) * (width - 2 * edge);
   const y = (value) => height - edge - (high > low ? (value - low) / (high - low) : 0.5) * (height - 2 * edge);
-  const path = there.map(([epoch, value], place) => `${place ? 'L' : 'M'}${x(epoch).toFixed(1)} ${y(value).toFixed(1)}`).join('');
+  const path = there
+    .map(([epoch, value], place) => `${place ? 'L' : 'M'}${x(epoch).toFixed(1)} ${y(value).toFixed(1)}`)
+    .join('');
   const [first, last] = [there[0][1], there.at(-1)[1]];
   const told = there.length > 1 ? `${short(first)} → ${short(last)}` : short(last);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${height}`, class: 'line', role: 'img', 'aria-label': `${title}: ${told} over ${count(there.length, 'epoch')}` },
+  const svg = drawn(
+    'svg',
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      class: 'line',
+      role: 'img',
+      'aria-label': `${title}: ${told} over ${count(there.length, 'epoch')}`,
+    },
     drawn('path', { d: path, class: 'stroke' }),
     ...there.map(([epoch, value]) => {
-      const dot = drawn('circle', { cx: x(epoch).toFixed(1), cy: y(value).toFixed(1), r: there.length > 40 ? 1.2 : 2.6 });
+      const dot = drawn('circle', {
+        cx: x(epoch).toFixed(1),
+        cy: y(value).toFixed(1),
+        r: there.length > 40 ? 1.2 : 2.6,
+      });
       dot.append(Object.assign(drawn('title'), { textContent: `epoch ${epoch}: ${short(value)}` }));
       return dot;
-    }));
-  return make('figure', { className: 'chart' }, make('figcaption', {}, make('b', {}, title), make('span', { className: 'value' }, told), make('span', { className: 'small' }, hint)), svg);
+    }),
+  );
+  return make(
+    'figure',
+    { className: 'chart' },
+    make(
+      'figcaption',
+      {},
+      make('b', {}, title),
+      make('span', { className: 'value' }, told),
+      make('span', { className: 'small' }, hint),
+    ),
+    svg,
+  );
 };
 
 const showHistory = () => {
@@ -43,8 +69,11 @@ const showHistory = () => {
     byId('history-hint').textContent = 'There were no epochs: the features were clustered as they came.';
     return;
   }
-  byId('history-hint').textContent = `${count(lines.length, 'epoch')}, from left to right. A line that still falls or moves at the end speaks for more of them (max_iter).`;
-  const epochs = columns.includes('epoch') ? column('epoch').map((epoch) => epoch + 1) : lines.map((_, place) => place + 1);
+  byId('history-hint').textContent =
+    `${count(lines.length, 'epoch')}, from left to right. A line that still falls or moves at the end speaks for more of them (max_iter).`;
+  const epochs = columns.includes('epoch')
+    ? column('epoch').map((epoch) => epoch + 1)
+    : lines.map((_, place) => place + 1);
   const rest = columns.filter((name) => !['epoch', 'seconds', ...FIRST].includes(name));
   for (const name of [...FIRST.filter((one) => columns.includes(one)), ...rest]) {
     const values = column(name);
@@ -55,8 +84,16 @@ const showHistory = () => {
 };
 
 const TRIED = {
-  whitening: 'scaling', n_neighbors: 'neighbours', similarity_threshold: 'threshold', resolution: 'resolution', n_communities: 'communities',
-  n_classes: 'classes', n_hidden: 'hidden', known: 'known found', novel: 'hidden found', score: 'score',
+  whitening: 'scaling',
+  n_neighbors: 'neighbours',
+  similarity_threshold: 'threshold',
+  resolution: 'resolution',
+  n_communities: 'communities',
+  n_classes: 'classes',
+  n_hidden: 'hidden',
+  known: 'known found',
+  novel: 'hidden found',
+  score: 'score',
 };
 
 const showCalibration = () => {
@@ -69,14 +106,45 @@ const showCalibration = () => {
   const scoreAt = columns.indexOf('score');
   const scores = lines.map((line) => (typeof line[scoreAt] === 'number' ? line[scoreAt] : -Infinity));
   const best = scoreAt < 0 ? -1 : scores.indexOf(Math.max(...scores));
-  byId('calibration-hint').textContent = 'To choose settings, some known classes were hidden and looked for. “Known found” and “hidden found” are the parts of rows put right then; the best score is bold.';
+  byId('calibration-hint').textContent =
+    'To choose settings, some known classes were hidden and looked for. “Known found” and “hidden found” are the ' +
+    'parts of rows put right then; the best score is bold.';
   const cell = (value, name) => {
     if (typeof value !== 'number') return make('td', {}, value === null ? '–' : String(value));
-    return make('td', { className: 'number' }, ['known', 'novel', 'score'].includes(name) ? percent(value, 1) : short(value));
+    return make(
+      'td',
+      { className: 'number' },
+      ['known', 'novel', 'score'].includes(name) ? percent(value, 1) : short(value),
+    );
   };
   byId('calibration').append(
-    make('thead', {}, make('tr', {}, columns.map((name, place) => make('th', { scope: 'col', className: typeof lines[0][place] === 'number' ? 'number' : '' }, TRIED[name] ?? name.replaceAll('_', ' '))))),
-    make('tbody', {}, lines.map((line, place) => make('tr', { className: place === best ? 'best' : '' }, line.map((value, at) => cell(value, columns[at]))))));
+    make(
+      'thead',
+      {},
+      make(
+        'tr',
+        {},
+        columns.map((name, place) =>
+          make(
+            'th',
+            { scope: 'col', className: typeof lines[0][place] === 'number' ? 'number' : '' },
+            TRIED[name] ?? name.replaceAll('_', ' '),
+          ),
+        ),
+      ),
+    ),
+    make(
+      'tbody',
+      {},
+      lines.map((line, place) =>
+        make(
+          'tr',
+          { className: place === best ? 'best' : '' },
+          line.map((value, at) => cell(value, columns[at])),
+        ),
+      ),
+    ),
+  );
 };
 
 const startCharts = () => {

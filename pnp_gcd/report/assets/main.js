@@ -5,7 +5,8 @@ const sayInterval = () => {
   const n = classes.length;
   if (data.isGiven) return 'as many as were asked for';
   if (low === high) return 'no labels could tell how sure that number is';
-  return `the evidence allows ${number.format(low)} to ${number.format(high)}, nine times in ten${n < low || n > high ? ' (this number lies outside)' : ''}`;
+  const outside = n < low || n > high ? ' (this number lies outside)' : '';
+  return `the evidence allows ${number.format(low)} to ${number.format(high)}, nine times in ten${outside}`;
 };
 
 const startHead = () => {
@@ -21,20 +22,44 @@ const startHead = () => {
   }
   const nKnown = classes.filter((one) => one.isKnown).length;
   const nNovel = classes.length - nKnown;
+  const far = counts.far
+    ? `; ${number.format(counts.far)} ${counts.far === 1 ? 'row is' : 'rows are'} far from every class`
+    : '';
   const share = (n) => (nRows ? percent(n / nRows) : '–');
-  byId('lead').textContent = nNovel
-    ? `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}: ${number.format(nKnown)} known beforehand, ${number.format(nNovel)} discovered.`
-    : `${count(nRows, 'row')} were sorted into ${count(classes.length, 'class', 'classes')}, all known beforehand: nothing new was discovered.`;
+  const sorted = `${count(nRows, 'row')} ${nRows === 1 ? 'was' : 'were'} sorted into ${count(classes.length, 'class', 'classes')}`;
+  if (!nNovel) byId('lead').textContent = `${sorted}, all known beforehand: nothing new was discovered.`;
+  else if (!nKnown) byId('lead').textContent = `${sorted}, all of them discovered: none was known beforehand.`;
+  else
+    byId('lead').textContent =
+      `${sorted}: ${number.format(nKnown)} known beforehand, ${number.format(nNovel)} discovered.`;
   byId('tiles').append(
-    tile(number.format(nRows), nRows === 1 ? 'row' : 'rows', counts.skipped ? `${count(counts.skipped, 'picture')} could not be read and ${counts.skipped === 1 ? 'is' : 'are'} left out` : 'all of them on the map'),
-    tile(number.format(counts.known), 'in known classes', `${share(counts.known)} of all rows, in ${count(nKnown, 'class', 'classes')}`),
-    tile(number.format(counts.novel), 'in novel classes', `${share(counts.novel)} of all rows, in ${count(nNovel, 'class', 'classes')}`),
-    tile(number.format(counts.unsure), 'unsure', `their class is less than 50 % likely${counts.far ? `; ${number.format(counts.far)} ${counts.far === 1 ? 'row is' : 'rows are'} far from every class` : ''}`),
-    tile(number.format(classes.length), classes.length === 1 ? 'class' : 'classes', sayInterval()));
+    tile(
+      number.format(nRows),
+      nRows === 1 ? 'row' : 'rows',
+      counts.skipped
+        ? `${count(counts.skipped, 'picture')} could not be read and ${counts.skipped === 1 ? 'is' : 'are'} left out`
+        : 'all of them on the map',
+    ),
+    tile(
+      number.format(counts.known),
+      'in known classes',
+      `${share(counts.known)} of all rows, in ${count(nKnown, 'class', 'classes')}`,
+    ),
+    tile(
+      number.format(counts.novel),
+      'in novel classes',
+      `${share(counts.novel)} of all rows, in ${count(nNovel, 'class', 'classes')}`,
+    ),
+    tile(number.format(counts.unsure), 'unsure', `their class is less than 50 % likely${far}`),
+    tile(number.format(classes.length), classes.length === 1 ? 'class' : 'classes', sayInterval()),
+  );
   const notes = [];
-  if (items.kind !== 'ids' && items.all === null) notes.push('; items are shown on cards only, since those of all rows would make it too large');
-  else if (items.all && items.length && items.length < 300) notes.push(`; items off the cards are cut at ${items.length} characters`);
-  if (pictures && pictures.nTiles < nRows) notes.push(`; the map shows pictures of ${number.format(pictures.nTiles)} rows`);
+  if (items.kind !== 'ids' && items.all === null)
+    notes.push('; items are shown on cards only, since those of all rows would make it too large');
+  else if (items.all && items.length && items.length < 300)
+    notes.push(`; items off the cards are cut at ${items.length} characters`);
+  if (pictures && pictures.nTiles < nRows)
+    notes.push(`; the map shows pictures of ${number.format(pictures.nTiles)} rows`);
   byId('note').textContent = notes.join('');
 };
 

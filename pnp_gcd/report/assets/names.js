@@ -1,33 +1,47 @@
 // What a person decides about classes: names, and which are the same. Kept in this browser until saved.
 
 const decided = { names: new Map(), same: [] };
-const memory = `pnp-gcd ${byId('data').textContent.length} ${classes.map((one) => `${one.key}${one.size}`).join(' ')}`;
+const memory = `pnp-gcd names ${data.digest}`;
 
 const groupOf = (code) => decided.same.find((group) => group.includes(code)) ?? [code];
-const givenName = (code) => groupOf(code).map((member) => decided.names.get(member)).find((name) => name) ?? null;
+const givenName = (code) =>
+  groupOf(code)
+    .map((member) => decided.names.get(member))
+    .find((name) => name) ?? null;
 const nameOf = (code) => givenName(code) ?? classes[code].label;
 
 // On its own, a number says little.
-const titleOf = (code) => givenName(code) ?? (classes[code].isText ? classes[code].label : `Class ${classes[code].label}`);
+const titleOf = (code) =>
+  givenName(code) ?? (classes[code].isText ? classes[code].label : `Class ${classes[code].label}`);
 
 // A class as a link to itself: its mark and its name.
 const classButton = (code, properties = {}) =>
-  make('button', { type: 'button', className: 'class-link', onclick: () => goToCard(code), ...properties },
-    markOf(code), own(titleOf(code), { className: 'name' }));
+  make(
+    'button',
+    { type: 'button', className: 'class-link', onclick: () => goToCard(code), ...properties },
+    markOf(code),
+    own(titleOf(code), { className: 'name' }),
+  );
 
 const keepDecided = () => {
   try {
     localStorage.setItem(memory, JSON.stringify({ names: [...decided.names], same: decided.same }));
-  } catch { /* a browser may refuse to keep anything: names.json is the way that always works */ }
+  } catch {
+    /* a browser may refuse to keep anything: names.json is the way that always works */
+  }
 };
 const recallDecided = () => {
   try {
     const kept = JSON.parse(localStorage.getItem(memory));
     const isClass = (code) => Number.isInteger(code) && code >= 0 && code < classes.length;
     if (!kept) return;
-    kept.names.filter(([code, name]) => isClass(code) && typeof name === 'string').forEach(([code, name]) => decided.names.set(code, name));
+    kept.names
+      .filter(([code, name]) => isClass(code) && typeof name === 'string')
+      .forEach(([code, name]) => decided.names.set(code, name));
     decided.same = kept.same.filter((group) => group.length > 1 && group.every(isClass));
-  } catch { /* nothing was kept, or nothing that can be read */ }
+  } catch {
+    /* nothing was kept, or nothing that can be read */
+  }
 };
 const noteChange = () => {
   keepDecided();
@@ -49,7 +63,8 @@ const giveName = (code, text) => {
 
 const markSame = (code, other) => {
   const group = [...new Set([...groupOf(code), ...groupOf(other)])].sort((a, b) => a - b);
-  if (group.filter((member) => classes[member].isKnown).length > 1) return 'Two known classes cannot be one: their labels say that they differ.';
+  if (group.filter((member) => classes[member].isKnown).length > 1)
+    return 'Two known classes cannot be one: their labels say that they differ.';
   const name = givenName(code) ?? givenName(other);
   decided.same = decided.same.filter((one) => !one.some((member) => group.includes(member)));
   decided.same.push(group);
