@@ -666,11 +666,14 @@ IMAGES = ["--backbone", "test_vit", "--backbone-weights", "none", "--image-size"
 IMAGES += ["--set", "n_cached_views=1"]
 
 
-def test_a_folder_of_images_is_sorted_into_classes(pictures, tmp_path, capsys):
+def test_a_folder_of_images_is_sorted_into_classes(pictures, tmp_path, capsys, monkeypatch):
     out = tmp_path / "found"
+    inspect, asked = PNPDiscoverer.inspect, []
+    monkeypatch.setattr(PNPDiscoverer, "inspect", lambda self, X: asked.append(len(X)) or inspect(self, X))
     arguments = ["--images", pictures, "--labels", "folders", "--out", out, *IMAGES, "--sort-images", "copy"]
     assert run("discover", *arguments, "--n-clusters", 3) == 0
     assert "report.html, sorted" in capsys.readouterr().out
+    assert asked == [24]  # images are what takes long: once for the table and the page
     rows = read(out / "assignments.csv")
     assert {row["id"] for row in rows} == {
         path.relative_to(pictures).as_posix() for path in pictures.rglob("*.png")
