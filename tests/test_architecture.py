@@ -213,7 +213,11 @@ def test_what_commands_share_knows_no_command(module):
 
 
 @pytest.mark.parametrize(
-    "module", [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["benchmark"]]
+    "module",
+    [
+        *(m for m in MODULES if m != "cli"),
+        *(m for folder in ("datasets", "benchmark", "plotting", "report") for m in FOLDERS[folder]),
+    ],
 )
 def test_nothing_but_the_command_line_imports_the_commands(module):
     found = {
@@ -226,7 +230,10 @@ def test_nothing_but_the_command_line_imports_the_commands(module):
 
 @pytest.mark.parametrize(
     "module",
-    [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["plotting"], *FOLDERS["commands"]],
+    [
+        *(m for m in MODULES if m != "cli"),
+        *(m for folder in ("datasets", "plotting", "report", "commands") for m in FOLDERS[folder]),
+    ],
 )
 def test_nothing_but_the_command_line_imports_the_benchmark(module):
     assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}
