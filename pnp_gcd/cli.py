@@ -1,4 +1,4 @@
-"""The command ``pnp-gcd``: see discovery work on data that ships with scikit-learn, run benchmarks.
+"""The command ``pnp-gcd``: its commands, its exit codes, and what is said when something goes wrong.
 
 Knows arguments and text. What is slow to import waits until a command needs it.
 """
@@ -6,37 +6,35 @@ Knows arguments and text. What is slow to import waits until a command needs it.
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from pnp_gcd import __version__
 from pnp_gcd.benchmark.analyse_command import add_analyse
 from pnp_gcd.benchmark.command import add_bench
-
-if TYPE_CHECKING:
-    from pnp_gcd.datasets import DiscoveryData
+from pnp_gcd.commands.arguments import UsageError
+from pnp_gcd.commands.confirm import add_confirm
+from pnp_gcd.commands.demo import add_demo
+from pnp_gcd.commands.discover import add_discover
+from pnp_gcd.commands.merge import add_merge
+from pnp_gcd.commands.predict import add_predict
+from pnp_gcd.commands.rename import add_rename
+from pnp_gcd.commands.report import add_report
 
 __all__ = ["main"]
 
-_LARGEST_SEED = 2**32 - 1
+_EPILOG = """the way through:
+  pnp-gcd discover --images photos --labels labels.csv --out found
+  pnp-gcd rename found "novel_0=orchid"
+  pnp-gcd confirm found photos --out labels_2.csv
+  pnp-gcd discover --images photos --labels labels_2.csv --out found_2
 
-
-@dataclass(frozen=True)
-class _Result:
-    """One method's line of the table; accuracies from 0 to 1."""
-
-    method: str
-    all: float
-    known: float
-    novel: float
-    unseen: float
-    classes: int
-    is_estimated: bool  # whether ``classes`` was found, or given
-    seconds: float
+pnp-gcd COMMAND --help shows the options of a command, and examples.
+exit codes: 0 all went well, 1 an error, 2 wrong arguments, 130 interrupted by Ctrl-C"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,13 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        code: int = arguments.run(arguments)
+        with _one_line_warnings():
+            code: int = arguments.run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("\npnp-gcd: interrupted.", file=sys.stderr)
         return 130
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        print(f"pnp-gcd: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+    except BrokenPipeError:  # whoever reads, such as head, has enough
+        _forget_output()
+        return 0
+    except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
+        print(f"pnp-gcd: error: {_on_one_line(error)}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
     return code
 
 
@@ -73,130 +76,43 @@ def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pnp-gcd",
         description="Find the known and the new classes in unlabelled rows, and how many there are.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    demo = commands.add_parser(
-        "demo",
-        help="hide five of the ten handwritten digits, find them again, print a table",
-        description="Hide five of scikit-learn's ten handwritten digits, find them again with default "
-        "parameters, and compare with k-means that is told the number of classes. Progress goes to "
-        "standard error, the table to standard output.",
-    )
-    demo.add_argument(
-        "--seed",
-        type=_read_seed,
-        default=0,
-        metavar="N",
-        help="draws the hidden digits and seeds both methods (default: 0)",
-    )
-    demo.add_argument("--json", action="store_true", help="print JSON in place of the table")
-    demo.set_defaults(run=_run_demo)
+    for add in (add_demo, add_discover, add_predict, add_report, add_rename, add_merge, add_confirm):
+        add(commands)
     add_bench(commands)
     add_analyse(commands)
     return parser
 
 
-def _read_seed(text: str) -> int:
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = -1
-    if not 0 <= seed <= _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must be an integer from 0 to {_LARGEST_SEED}. Pass one, such as 0."
-        )
-    return seed
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Show warnings once, and without the line of code that gave them."""
+    shown = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        text = _on_one_line(message)
+        if text not in shown:
+            print(f"pnp-gcd: warning: {text}", file=sys.stderr)
+        shown.add(text)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
-def _run_demo(arguments: argparse.Namespace) -> int:
-    """Fit both methods on digits with five classes hidden, and print how they did."""
-    import numpy as np
-
-    from pnp_gcd.datasets import load_digits_split
-
-    seed = arguments.seed
-    split = load_digits_split(random_state=seed)
-    n_true = len(np.unique(split.y_unlabelled))
-    results = [_discover(split, seed), _cluster(split, n_true, seed)]
-    if arguments.json:
-        record = {
-            "version": __version__,
-            "data": "digits",
-            "seed": seed,
-            "known_classes": split.known_classes.tolist(),
-            "true_classes": n_true,
-            "n_labelled": len(split.X_labelled),
-            "n_unlabelled": len(split.X_unlabelled),
-            "n_unseen": len(split.X_unseen),
-            "results": [asdict(result) for result in results],
-        }
-        print(json.dumps(record, indent=2))
-    else:
-        print(_format_report(split, n_true, results))
-    return 0
+def _on_one_line(message: object) -> str:
+    text = " ".join(line.strip() for line in str(message).splitlines())
+    if isinstance(message, MemoryError):
+        return f"the memory is full: {text or 'no more could be had'}. Pass fewer items."
+    return text or type(message).__name__
 
 
-def _discover(split: DiscoveryData, seed: int) -> _Result:
-    import pnp_gcd.training  # noqa: F401  # the import of torch is not the fit's time
-    from pnp_gcd import PNPDiscoverer
-    from pnp_gcd.metrics import split_cluster_accuracy
-
-    began = time.perf_counter()
-    model = PNPDiscoverer(random_state=seed, verbose=1)
-    model.fit(split.X_labelled, split.y_labelled, split.X_unlabelled)
-    seconds = time.perf_counter() - began
-    found = split_cluster_accuracy(split.y_unlabelled, model.unlabelled_labels_, split.known_classes)
-    unseen = split_cluster_accuracy(split.y_unseen, model.predict(split.X_unseen), split.known_classes)
-    return _Result("PNPDiscoverer", *found, unseen.all, model.n_clusters_, True, seconds)
-
-
-def _cluster(split: DiscoveryData, n_true: int, seed: int) -> _Result:
-    """Run k-means on the same rows, with the true number of classes given."""
-    import numpy as np
-    from sklearn.cluster import KMeans
-
-    from pnp_gcd.metrics import split_cluster_accuracy
-
-    began = time.perf_counter()
-    model = KMeans(n_true, n_init=10, random_state=seed)
-    labels = model.fit_predict(np.concatenate([split.X_labelled, split.X_unlabelled]))
-    seconds = time.perf_counter() - began
-    pool_labels = labels[len(split.X_labelled) :]
-    found = split_cluster_accuracy(split.y_unlabelled, pool_labels, split.known_classes)
-    unseen = split_cluster_accuracy(split.y_unseen, model.predict(split.X_unseen), split.known_classes)
-    return _Result(f"k-means, told {n_true}", *found, unseen.all, n_true, False, seconds)
-
-
-def _format_report(split: DiscoveryData, n_true: int, results: Sequence[_Result]) -> str:
-    known = ", ".join(map(str, split.known_classes.tolist()))
-    lines = [
-        f"Digits: {len(split.X_labelled)} rows with labels (digits {known}), {len(split.X_unlabelled)} "
-        f"without (all {n_true} digits), {len(split.X_unseen)} unseen.",
-        "",
-        _format_line(("% of rows right", "All", "Known", "Novel", "Unseen", "Classes", "Seconds")),
-        *(_format_line(_format_cells(result, n_true)) for result in results),
-        "",
-        _say_what_it_shows(n_true, *results),
-    ]
-    return "\n".join(lines)
-
-
-def _format_cells(result: _Result, n_true: int) -> list[str]:
-    accuracies = (result.all, result.known, result.novel, result.unseen)
-    classes = f"{result.classes} of {n_true}" if result.is_estimated else "given"
-    return [result.method, *(f"{100 * part:.1f}" for part in accuracies), classes, f"{result.seconds:.1f}"]
-
-
-def _format_line(cells: Sequence[str]) -> str:
-    first, *others = cells
-    return f"{first:<18}" + "".join(f"{cell:>10}" for cell in others)
-
-
-def _say_what_it_shows(n_true: int, discovered: _Result, clustered: _Result) -> str:
-    points = 100 * (discovered.all - clustered.all)
-    comparison = f"{abs(points):.1f} points {'more' if points >= 0 else 'fewer'} of the unlabelled rows right"
-    return (
-        f"PNPDiscoverer was not told how many classes there are: it found {discovered.classes} "
-        f"(truly {n_true}) and got\n{comparison} than k-means, which was told."
-    )
+def _forget_output() -> None:
+    """Let what is still to be printed go nowhere, so that the interpreter ends without complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -60,7 +60,7 @@ def rename_classes(model: Any, mapping: Mapping[Any, Any]) -> None:
     for old, new in mapping.items():
         place = finder.find(old)
         names[place] = _check_name(new, model)
-        is_confirmed[place] = True
+        is_confirmed[place] |= not _is_respelt(plan.names[place], names[place])
     _apply(model, replace(plan, names=names, is_confirmed=is_confirmed))
 
 
@@ -133,6 +133,11 @@ def _key(name: Any) -> tuple[bool, Any]:
     """Return what a class is looked up by: True is not 1."""
     name = _plain(name)
     return isinstance(name, bool), name
+
+
+def _is_respelt(old: Any, new: Any) -> bool:
+    """Tell whether a name is only of another kind, as "3" is for 3: that is nobody's word on the class."""
+    return type(old) is not type(new) and str(old) == str(new)
 
 
 class _Finder:

@@ -88,7 +88,8 @@ class KeptModel:
         mapping : dict
             New names by old ones; two classes may swap theirs. Names are all strings or all numbers: where
             labels are numbers and some class shall be a word, name every class,
-            ``{c: str(c) for c in model.classes_} | {10: "orchid"}``.
+            ``{c: str(c) for c in model.classes_} | {10: "orchid"}``; a class that is then "3" in place of 3
+            is not confirmed by that.
 
         Returns
         -------

@@ -35,6 +35,7 @@ FLOORS = {
         "schedules",
         "inputs",
         "labels",
+        "text_features",
         "plain_values",
         "model_files",
         "workflows",
@@ -67,7 +68,11 @@ FOLDERS = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for path in (PACKAGE / folder).rglob("[a-z]*.py")
     )
-    for folder in ("datasets", "benchmark", "plotting", "report")
+    for folder in ("datasets", "benchmark", "plotting", "report", "commands")
+}
+# The commands themselves; the other modules of their folder are what they share.
+COMMANDS = {
+    f"commands.{name}" for name in ("demo", "discover", "predict", "report", "rename", "merge", "confirm")
 }
 # Beside the estimator, on the roof: knows rows and labels, any estimator, and nothing of the method.
 MODEL_SELECTION = sorted(path.stem for path in (PACKAGE / "model_selection").glob("[a-z]*.py"))
@@ -97,6 +102,9 @@ DOORS = {
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
     "safetensors": {"weights", "model_files"},
+    "sentence_transformers": {"text_features"},
+    "pandas": set(),
+    "pyarrow": set(),
 }
 
 
@@ -188,9 +196,44 @@ def test_matplotlib_comes_in_by_the_canvas_when_something_is_drawn(module):
     assert "matplotlib" not in used or module == "plotting.canvas"
 
 
+@pytest.mark.parametrize("module", FOLDERS["commands"])
+def test_commands_take_third_parties_by_their_doors(module):
+    doors = {"pandas": "commands.pages", "pyarrow": "commands.tables"}
+    used = {name.split(".")[0] for name in imports_of(module)}
+    assert not used & (set(DOORS) - set(doors))
+    assert not {party for party, door in doors.items() if party in used and module != door}
+    at_top = {name.split(".")[0] for name in imports_of(module, at_top_only=True)}
+    assert at_top.isdisjoint({*doors, "sklearn"})
+
+
+@pytest.mark.parametrize("module", [m for m in FOLDERS["commands"] if m not in COMMANDS])
+def test_what_commands_share_knows_no_command(module):
+    found = {".".join(name.split(".")[1:3]) for name in imports_of(module) if "pnp_gcd.commands." in name}
+    assert not found & COMMANDS
+
+
 @pytest.mark.parametrize(
     "module",
-    [*(m for m in MODULES if m != "cli"), *FOLDERS["datasets"], *FOLDERS["plotting"], *FOLDERS["report"]],
+    [
+        *(m for m in MODULES if m != "cli"),
+        *(m for folder in ("datasets", "benchmark", "plotting", "report") for m in FOLDERS[folder]),
+    ],
+)
+def test_nothing_but_the_command_line_imports_the_commands(module):
+    found = {
+        ".".join(name.split(".")[1:3]) for name in imports_of(module) if name.startswith("pnp_gcd.commands")
+    }
+    has_arguments = module in ("benchmark.command", "benchmark.analyse_command")
+    allowed = {"commands.arguments"} if has_arguments else set()
+    assert found <= allowed
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(m for m in MODULES if m != "cli"),
+        *(m for folder in ("datasets", "plotting", "report", "commands") for m in FOLDERS[folder]),
+    ],
 )
 def test_nothing_but_the_command_line_imports_the_benchmark(module):
     assert not {name for name in imports_of(module) if name.startswith("pnp_gcd.benchmark")}

@@ -8,6 +8,7 @@ import pytest
 
 import pnp_gcd
 from pnp_gcd import cli
+from pnp_gcd.commands import demo as demo_command
 from pnp_gcd.datasets import load_digits_split
 
 
@@ -69,7 +70,9 @@ def test_without_a_command_help_goes_to_standard_error():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["discover"], "invalid choice: 'discover'"),
+        (["discovr"], "invalid choice: 'discovr'"),
+        (["discover", "--out", "x"], "one of the arguments --images --embeddings --table is required"),
+        (["predict", "found", "x", "--reject-below", "2"], "must be a number from 0 to 1"),
         (["demo", "--seed", "-3"], "must be an integer from 0"),
         (["demo", "--seed", "one"], "'one' must be an integer from 0"),
     ],
@@ -85,7 +88,10 @@ def test_wrong_arguments_exit_with_2(arguments, message, capsys):
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
-        (ValueError("n_known=0 is too few"), 1, "ValueError: n_known=0 is too few"),
+        (ValueError("n_known=0 is too few"), 1, "pnp-gcd: error: n_known=0 is too few"),
+        (ValueError("two\nlines"), 1, "pnp-gcd: error: two lines"),
+        (MemoryError(), 1, "the memory is full"),
+        (BrokenPipeError(), 0, ""),
         (ImportError("No module named 'infomap'"), 1, "No module named 'infomap'"),
     ],
 )
@@ -93,7 +99,8 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(error, code, message, monk
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(cli, "_run_demo", fail)
+    monkeypatch.setattr(demo_command, "_run_demo", fail)
+    monkeypatch.setattr(cli, "_forget_output", lambda: None)
     assert cli.main(["demo"]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -104,10 +111,10 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(error, code, message, monk
 def test_the_table_is_aligned_and_says_what_it_shows():
     split = load_digits_split(random_state=0)
     results = [
-        cli._Result("PNPDiscoverer", 0.9, 0.95, 0.85, 0.88, 11, True, 12.3),
-        cli._Result("k-means, told 10", 0.8, 0.7, 0.85, 0.79, 10, False, 0.2),
+        demo_command._Result("PNPDiscoverer", 0.9, 0.95, 0.85, 0.88, 11, True, 12.3),
+        demo_command._Result("k-means, told 10", 0.8, 0.7, 0.85, 0.79, 10, False, 0.2),
     ]
-    report = cli._format_report(split, 10, results).splitlines()
+    report = demo_command._format_report(split, 10, results).splitlines()
     table = report[2:5]
     assert len({len(line) for line in table}) == 1
     assert table[1].split() == ["PNPDiscoverer", "90.0", "95.0", "85.0", "88.0", "11", "of", "10", "12.3"]
@@ -116,9 +123,9 @@ def test_the_table_is_aligned_and_says_what_it_shows():
 
 
 def test_fewer_rows_right_is_said_too():
-    worse = cli._Result("PNPDiscoverer", 0.7, 0.7, 0.7, 0.7, 10, True, 1.0)
-    better = cli._Result("k-means, told 10", 0.8, 0.8, 0.8, 0.8, 10, False, 1.0)
-    assert "10.0 points fewer" in cli._say_what_it_shows(10, worse, better)
+    worse = demo_command._Result("PNPDiscoverer", 0.7, 0.7, 0.7, 0.7, 10, True, 1.0)
+    better = demo_command._Result("k-means, told 10", 0.8, 0.8, 0.8, 0.8, 10, False, 1.0)
+    assert "10.0 points fewer" in demo_command._say_what_it_shows(10, worse, better)
 
 
 def test_help_needs_no_heavy_import():

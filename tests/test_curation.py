@@ -125,6 +125,14 @@ def test_a_word_beside_numbers_is_refused_with_a_line_that_works(numbers, zoo):
     check_consistent(numbers, zoo.X)
 
 
+def test_a_class_that_is_only_spelt_as_text_is_not_confirmed_by_that(numbers):
+    known, (first, *_) = numbers.known_classes_.tolist(), numbers.novel_classes_.tolist()
+    numbers.rename_classes({name: str(name) for name in numbers.classes_} | {first: "orchid"})
+    assert numbers.confirmed_classes_.tolist() == sorted([*map(str, known), "orchid"])
+    (_, other, *_) = numbers.novel_classes_.tolist()
+    assert other in numbers.rename_classes({other: other}).confirmed_classes_
+
+
 def test_object_labels_stay_objects(zoo):
     model = fit(zoo, NAMES.astype(object)).rename_classes({"novel_2": "a longer name than before"})
     assert model.classes_.dtype == model.novel_classes_.dtype == object

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pnp_gcd.benchmark.command import add_data_arguments, format_run, read_settings, say_if_kept
+from pnp_gcd.commands.arguments import add_command
 
 if TYPE_CHECKING:
     from pnp_gcd.benchmark.analyses import Analysis
@@ -28,12 +29,14 @@ def add_analyse(commands: Any) -> None:
     ----------
     commands : what ``ArgumentParser.add_subparsers`` returns
     """
-    analyse = commands.add_parser(
+    analyse = add_command(
+        commands,
         "analyse",
         help="run one of the paper's analyses, or all: tables and pictures",
         description="Run one of the paper's analyses on one or more data sets of a kind: what is left out or "
         "varied, a table and a picture. Runs are records as those of bench, and are not done "
         "twice. Progress goes to standard error, tables to standard output.",
+        examples=["pnp-gcd analyse components digits", "pnp-gcd analyse all digits --seeds 0,1,2"],
     )
     analyse.add_argument("analysis", metavar="ANALYSIS", help='one of the names that "list" prints, or "all"')
     add_data_arguments(analyse, several=True)

@@ -6,12 +6,13 @@ Knows arguments and text. What is slow to import waits until a command runs.
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pnp_gcd.commands.arguments import add_command, read_assignment, read_value
 
 if TYPE_CHECKING:
     from pnp_gcd.benchmark.running import Bench, Run
@@ -30,12 +31,18 @@ def add_bench(commands: Any) -> None:
     ----------
     commands : what ``ArgumentParser.add_subparsers`` returns
     """
-    bench = commands.add_parser(
+    bench = add_command(
+        commands,
         "bench",
         help="run methods on a data set, write records, print a table",
         description="Run methods on a data set with some classes hidden, as papers of the field do. Every "
         "run is written as a record: all that it was told, and what came out. A run whose record is in "
         "--out is not done again, so an interrupted command goes on where it stopped.",
+        examples=[
+            "pnp-gcd bench digits --method pnp,k-means --seeds 0,1,2",
+            "pnp-gcd bench csv --data embeddings.csv --out runs",
+            "pnp-gcd bench --report runs",
+        ],
     )
     add_data_arguments(bench)
     bench.add_argument(
@@ -78,13 +85,13 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, several: bool = False
     )
     division.add_argument(
         "--known",
-        type=_read_value,
+        type=read_value,
         metavar="PART",
         help="known classes, as a part or a number (default: the field's protocol, or half)",
     )
     division.add_argument(
         "--labelled",
-        type=_read_value,
+        type=read_value,
         default=0.5,
         metavar="PART",
         help="labelled rows of each (default: 0.5)",
@@ -345,27 +352,10 @@ def _decimal(value: float | None) -> str:
 def _assignments(of_what: str) -> dict[str, Any]:
     return {
         "action": "append",
-        "type": _read_assignment,
+        "type": read_assignment,
         "metavar": "NAME=VALUE",
         "help": f"a parameter {of_what}; may be repeated",
     }
-
-
-def _read_assignment(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, such as max_iter=20.")
-    return name, _read_value(value)
-
-
-def _read_value(text: str) -> Any:
-    """Read a number, pair, True, None, inf, or else text."""
-    if text in ("inf", "-inf"):
-        return float(text)
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
 
 
 def _read_seeds(text: str) -> list[int]:

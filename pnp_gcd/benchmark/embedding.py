@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from pnp_gcd.benchmark.records import digest_file, digest_texts, write_arrays
 from pnp_gcd.datasets import DiscoveryDataset
 from pnp_gcd.geometry import unit_rows
+from pnp_gcd.text_features import WordFeatures
 
 __all__ = ["digest_inputs", "embed_dataset"]
-
-_N_TFIDF_COLUMNS = 256
 
 
 def embed_dataset(
@@ -172,14 +171,6 @@ def _embed_texts(
 
 
 def _embed_by_words(dataset: DiscoveryDataset) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weigh words and pairs of words by how rare they are, and keep the directions that vary most."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
-    table = words.fit_transform(dataset.X.tolist())
-    directions = TruncatedSVD(min(_N_TFIDF_COLUMNS, min(table.shape) - 1), random_state=0)
-    X = directions.fit_transform(table).astype(np.float32)
-    if not len(dataset.X_test):
-        return X, X[:0]
-    return X, directions.transform(words.transform(dataset.X_test.tolist())).astype(np.float32)
+    features = WordFeatures.fit(dataset.X.tolist())
+    X = features.transform(dataset.X.tolist())
+    return X, features.transform(dataset.X_test.tolist()) if len(dataset.X_test) else X[:0]

@@ -10,7 +10,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,23 +191,28 @@ def read_table(path: Path, *, has_quotes: bool = True) -> Table:
         raise FileNotFoundError(
             f"{str(path)!r} is no file. Pass a .csv or .tsv with names in its first line."
         )
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return parse_table(file, path, separator=separator, has_quotes=has_quotes)
+
+
+def parse_table(file: TextIO, path: Path, *, separator: str = ",", has_quotes: bool = True) -> Table:
+    """Read a table from an open file; messages name it by ``path``."""
     rows: list[list[str]] = []
     lines: list[int] = []
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
-        separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        reader = csv.reader(file, delimiter=separator, strict=True, quoting=quoting)
-        try:
-            names = next(reader, [])
-            for row in reader:
-                if row:
-                    rows.append(row)
-                    lines.append(reader.line_num)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"{str(path)!r} cannot be read near line {reader.line_num + 1}: {error}. Write it as UTF-8 "
-                "with quotes around cells that hold separators, quotes or line breaks."
-            ) from error
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+    reader = csv.reader(file, delimiter=separator, strict=True, quoting=quoting)
+    try:
+        names = next(reader, [])
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be read near line {reader.line_num + 1}: {error}. Write it as UTF-8 "
+            "with quotes around cells that hold separators, quotes or line breaks."
+        ) from error
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise ValueError(

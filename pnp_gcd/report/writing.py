@@ -13,13 +13,16 @@ import secrets
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pnp_gcd.report.gathering import check_model, gather_findings
 from pnp_gcd.report.items import read_items
 from pnp_gcd.report.packing import pack_findings, to_safe_json
+
+if TYPE_CHECKING:
+    from pnp_gcd.fitted import Inspection
 
 __all__ = ["write_report"]
 
@@ -53,6 +56,7 @@ def write_report(
     overwrite: bool = False,
     title: str | None = None,
     random_state: int | np.random.RandomState | None = 0,
+    inspection: Inspection | None = None,
 ) -> Path:
     """Write one HTML page that shows what a fitted model found in rows.
 
@@ -80,6 +84,8 @@ def write_report(
         Heading of the page.
     random_state : int, RandomState or None, default=0
         Draws the map.
+    inspection : Inspection or None, default=None
+        What ``model.inspect(X)`` has said already; of images it need not be asked twice.
 
     Returns
     -------
@@ -107,7 +113,8 @@ def write_report(
     n_rows = _count_rows(X)
     _check_truth(truth, n_rows)
     given = read_items(items, n_rows)
-    findings = gather_findings(model, model.inspect(X), given, truth=truth, random_state=random_state)
+    seen = model.inspect(X) if inspection is None else inspection
+    findings = gather_findings(model, seen, given, truth=truth, random_state=random_state)
     page = assemble_page(to_safe_json(pack_findings(findings, given, title=heading)), title=heading)
     _write_whole(target, page.encode("utf-8"), overwrite=overwrite)
     return target
