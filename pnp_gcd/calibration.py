@@ -53,7 +53,7 @@ __all__ = ["Calibration", "Request", "calibrate", "default_neighbours"]
 _NEIGHBOUR_GRID = (5, 8, 14, 24, 40)
 _FIRST = 1
 # Part of all edges that a candidate threshold cuts, and candidate resolutions.
-_THRESHOLD_QUANTILES = (0.15,)
+_CUT_PART = 0.15
 _RESOLUTIONS = (0.7, 1.4)
 # Labelled rows, beyond one a class, per column from which on directions can be weighed one by one.
 _ROWS_PER_COLUMN = 0.75
@@ -100,6 +100,8 @@ class Calibration:
         New classes; None where no label can tell.
     usual : ClassSizes or None
         How many rows a class has, by the known ones.
+    cut_part : float or None
+        Part of the edges that the threshold chosen cuts; None if it cuts none, or was asked for.
     accuracy : float or None
         Part of unlabelled rows expected to get their class, None where nothing could be hidden.
     table : list of dict
@@ -113,6 +115,7 @@ class Calibration:
     graph: GraphSettings
     count: ClassCount | None = None
     usual: ClassSizes | None = None
+    cut_part: float | None = None
     accuracy: float | None = None
     table: list[dict[str, Any]] = field(default_factory=list)
 
@@ -164,8 +167,15 @@ def calibrate(
     best = search.confirm(search.choose(whitenings))
     whitening, graph = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
-    accuracy = search.expected_accuracy(best)
-    return Calibration(geometry, graph, best.counted, search.usual, accuracy, search.table)
+    return Calibration(
+        geometry,
+        graph,
+        best.counted,
+        search.usual,
+        cut_part=_CUT_PART if request.similarity_threshold is None and graph.similarity_threshold else None,
+        accuracy=search.expected_accuracy(best),
+        table=search.table,
+    )
 
 
 def _without_hiding(reduction: Reduction, codes: NDArray[np.int64], request: Request) -> Calibration:
@@ -296,9 +306,8 @@ class _Search:
     def _other_graphs(self, setting: _Setting) -> list[GraphSettings]:
         graphs = []
         if self.request.similarity_threshold is None:
-            edges = self._features(setting.whitening, 0)[1].nearest(setting.graph.n_neighbors).similarities
-            cuts = [max(0.0, float(np.quantile(edges, quantile))) for quantile in _THRESHOLD_QUANTILES]
-            graphs += [replace(setting.graph, similarity_threshold=cut) for cut in cuts]
+            edges = self._features(setting.whitening, 0)[1].nearest(setting.graph.n_neighbors)
+            graphs.append(replace(setting.graph, similarity_threshold=edges.cut_at(_CUT_PART)))
         if self.request.resolution is None:
             base = setting.graph.resolution
             graphs += [replace(setting.graph, resolution=base * factor) for factor in _RESOLUTIONS]

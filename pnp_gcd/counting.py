@@ -34,7 +34,7 @@ __all__ = [
 # Merge steps at which groups are counted.
 _N_STEPS = 40
 # Groups per hidden class at which a step counts: neither all in pieces nor all in one.
-_PLAUSIBLE = (0.5, 2.0)
+_PLAUSIBLE = (0.8, 1.25)
 # Classes differ in how many groups they fill by this part of it at least, even if a few hidden ones do not.
 _LEAST_SPREAD = 0.25
 # The labelled share and the number of classes depend on each other; both settle within some rounds.

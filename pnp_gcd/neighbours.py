@@ -39,6 +39,10 @@ class Neighbours(NamedTuple):
         """Return the first ``n_neighbors`` columns: one search serves every smaller k."""
         return Neighbours(self.indices[:, :n_neighbors], self.similarities[:, :n_neighbors])
 
+    def cut_at(self, part: float) -> float:
+        """Return the similarity, not below 0, that this part of all edges stays below."""
+        return max(0.0, float(np.quantile(self.similarities, part)))
+
 
 def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
     """Return the ``n_neighbors`` nearest other rows of each unit row of ``features`` (n, d)."""

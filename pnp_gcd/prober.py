@@ -16,10 +16,20 @@ from torch.nn import functional
 
 from pnp_gcd.matching import match_by_similarity
 
-__all__ = ["PotentialPrototypes", "Prober", "Teacher", "make_teacher", "refresh_memory", "update_teacher"]
+__all__ = [
+    "PotentialPrototypes",
+    "Prober",
+    "Teacher",
+    "count_taken",
+    "make_teacher",
+    "refresh_memory",
+    "update_teacher",
+]
 
 # A cluster of this cosine with one of the epoch before is that cluster.
 _SAME_CLUSTER = 0.5
+# Rows, as a part of what a cluster's prototype has, at which a potential one may stand for a class.
+_TAKEN_PART = 0.5
 
 PotentialPrototypes = Literal["trainable", "frozen"] | None
 Teacher = Literal["ema", "epoch"] | None
@@ -133,6 +143,21 @@ def _write_memory(prober: Prober, memory: Tensor, active: Tensor) -> None:
         device = prober.memory.device
         prober.memory = nn.Parameter(memory.clone().to(device), requires_grad=prober.memory.requires_grad)
     prober.is_active = active.clone().to(prober.memory.device)
+
+
+def count_taken(prober: Prober, features: NDArray[np.float32]) -> int:
+    """Return how many potential prototypes took members: classes that clustering may have missed.
+
+    A row of ``features`` (n, d) goes to the nearest prototype, cluster or potential. A potential one
+    counts if it gets at least half of what clusters get in the median.
+    """
+    is_active = prober.is_active.cpu().numpy()
+    if is_active.all() or not is_active.any():
+        return 0
+    memory = functional.normalize(prober.memory.detach(), dim=1).cpu().numpy()
+    sizes = np.bincount((features @ memory.T).argmax(axis=1), minlength=len(memory))
+    least = max(_TAKEN_PART * float(np.median(sizes[is_active])), 1.0)
+    return int((sizes[~is_active] >= least).sum())
 
 
 @torch.no_grad()

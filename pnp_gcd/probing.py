@@ -48,6 +48,8 @@ class ProbeSettings:
     cluster_on : {"all", "unlabelled"}
     temperature : float
         Of the softmax over class means.
+    cut_part : float or None
+        Part of the edges that the threshold is to cut, in these features; None keeps the graph's threshold.
     may_drop_threshold : bool
         Whether to go without the threshold where it leaves no edge at all.
     may_make_finer : bool
@@ -61,6 +63,7 @@ class ProbeSettings:
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
     temperature: float = 0.1
+    cut_part: float | None = None
     may_drop_threshold: bool = True
     may_make_finer: bool = False
 
@@ -133,9 +136,12 @@ def _find(
     seed: int,
 ) -> Communities:
     """Find communities; finer ones, or without the threshold, where that is needed and allowed."""
-    neighbours = find_neighbours(
-        features[clustered], n_searched(settings.graph.n_neighbors, int(clustered.sum()))
-    )
+    graph = settings.graph
+    neighbours = find_neighbours(features[clustered], n_searched(graph.n_neighbors, int(clustered.sum())))
+    if settings.cut_part is not None:  # similarities change as features do
+        graph = replace(
+            graph, similarity_threshold=neighbours.nearest(graph.n_neighbors).cut_at(settings.cut_part)
+        )
 
     def find(graph: GraphSettings) -> Communities:
         return find_communities(
@@ -151,9 +157,9 @@ def _find(
 
     try:
         if settings.may_make_finer and settings.n_classes is not None:
-            return make_finer(find, settings.graph, settings.n_classes)[1]
-        return find(settings.graph)
+            return make_finer(find, graph, settings.n_classes)[1]
+        return find(graph)
     except EmptyGraphError:
         if not settings.may_drop_threshold:
             raise
-    return find(replace(settings.graph, similarity_threshold=0.0))
+    return find(replace(graph, similarity_threshold=0.0))

@@ -34,7 +34,7 @@ from pnp_gcd.labelling import (
 )
 from pnp_gcd.objectives import LossTerms
 from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
-from pnp_gcd.prober import Prober, make_teacher, refresh_memory, update_teacher
+from pnp_gcd.prober import Prober, count_taken, make_teacher, refresh_memory, update_teacher
 from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
 from pnp_gcd.rows import Copies, Rows, Source
 from pnp_gcd.settings import TrainingSettings
@@ -133,6 +133,7 @@ def discover(
     encoder = trainer.student.encoder.eval()
     features = source.encode(encoder)
     encoder = encoder.cpu()  # a model may be loaded where there is no GPU
+    n_taken = count_taken(trainer.student, features[codes < 0])
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
     return Discovery(
@@ -141,7 +142,7 @@ def discover(
         row_classes,
         _sharpness(features[codes < 0], labelling, settings.temperature, calibration.accuracy),
         _usual_closeness(features, labelling),
-        _interval(labelling, calibration, settings),
+        _interval(labelling, calibration, settings, n_taken),
         calibration,
         history,
     )
@@ -204,6 +205,7 @@ def _probe_settings(
         merge_cut=float("inf") if settings.merge_cut is None else settings.merge_cut,
         cluster_on=settings.cluster_on,
         temperature=settings.temperature,
+        cut_part=calibration.cut_part,
         may_drop_threshold=settings.similarity_threshold is None,
         may_make_finer=settings.resolution is None,
     )
@@ -230,13 +232,18 @@ def _usual_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDA
     return out
 
 
-def _interval(labelling: Labelling, calibration: Calibration, settings: TrainingSettings) -> tuple[int, int]:
-    """Return the counted interval, widened to hold the number reported; a number given is certain."""
+def _interval(
+    labelling: Labelling, calibration: Calibration, settings: TrainingSettings, n_taken: int
+) -> tuple[int, int]:
+    """Return the counted interval, widened to hold the number reported; a number given is certain.
+
+    Each potential prototype that took members speaks for one class more than were reported.
+    """
     n_classes = labelling.n_classes
     if settings.n_clusters is not None or calibration.count is None:
         return n_classes, n_classes
     low, high = calibration.count.interval(labelling.n_known)
-    return min(low, n_classes), max(high, n_classes)
+    return min(low, n_classes), max(high, n_classes + n_taken)
 
 
 class _Trainer:
@@ -342,6 +349,7 @@ class _Trainer:
     def refresh(self, *, is_due: bool = True) -> dict[str, float]:
         """Write the classes' current prototypes into both memories; find classes anew if that is due."""
         features = self.source.encode(self.student.encoder)
+        n_taken = count_taken(self.student, features[self.codes < 0])
         if (self.codes < 0).any():
             if is_due or self.last_probe is None:
                 self.last_probe = self.probe(features)
@@ -369,6 +377,7 @@ class _Trainer:
             "n_communities": float(n_communities),
             "n_active": float(self.student.n_active),
             "n_prototypes": float(len(self.student.memory)),
+            "n_taken": float(n_taken),
         }
 
     def _warn_once(self, n_clusters: int) -> None:

@@ -155,3 +155,14 @@ def test_the_size_of_blocks_does_not_matter_to_shares(rows, monkeypatch, block):
 def test_more_edges_than_were_found_are_those_found(rows):
     found = find_neighbours(rows, 5)
     np.testing.assert_array_equal(share_neighbours(found, 50), share_neighbours(found, 5))
+
+
+@pytest.mark.parametrize(("part", "cut"), [(0.0, 0.1), (0.5, 0.45), (1.0, 0.9)])
+def test_a_part_of_the_edges_stays_below_the_cut(part, cut):
+    near = Neighbours(np.zeros((2, 2), dtype=np.int64), np.array([[0.9, 0.3], [0.6, 0.1]], dtype=np.float32))
+    assert near.cut_at(part) == pytest.approx(cut)
+
+
+def test_a_cut_is_never_below_zero():
+    near = Neighbours(np.zeros((1, 2), dtype=np.int64), np.array([[-0.1, -0.5]], dtype=np.float32))
+    assert near.cut_at(0.5) == 0.0

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from pnp_gcd.encoders import ProjectionHead, ResidualAdapter
-from pnp_gcd.prober import Prober, make_teacher, refresh_memory, update_teacher
+from pnp_gcd.prober import Prober, count_taken, make_teacher, refresh_memory, update_teacher
 
 
 def unit(rows):
@@ -156,3 +156,16 @@ def test_a_cluster_unlike_any_of_before_takes_a_potential_row_and_starts_afresh(
     assert origin[0] == 0
     assert (origin == -1).sum() == 1
     assert not student.is_active[1]
+
+
+@pytest.mark.parametrize(("n_rows", "n_taken"), [(0, 0), (4, 0), (5, 1), (30, 1)])
+def test_a_potential_prototype_that_gets_half_a_clusters_rows_has_taken_members(student, n_rows, n_taken):
+    student.is_active[:2] = True  # rows 2 and 3 of the memory are potential
+    features = unit(np.repeat(np.eye(6)[:3], [10, 10, n_rows], axis=0))
+    assert count_taken(student, features) == n_taken
+
+
+def test_without_potential_prototypes_or_without_clusters_none_has_taken_members(student, memory):
+    assert count_taken(student, memory) == 0  # nothing was found yet
+    student.is_active[:] = True
+    assert count_taken(student, memory) == 0

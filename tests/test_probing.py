@@ -116,3 +116,19 @@ def test_the_same_seed_finds_the_same(features, codes):
     first, second = (probe_classes(features, codes, SETTINGS, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.grouping.rows, second.grouping.rows)
     np.testing.assert_array_equal(first.homes, second.homes)
+
+
+def test_a_threshold_of_our_own_cuts_the_same_part_of_the_edges_in_any_features(features, codes, monkeypatch):
+    seen = []
+    find = probing.find_communities
+
+    def watched(features, codes, graph, **options):
+        edges = options["neighbours"].nearest(graph.n_neighbors).similarities
+        seen.append(float((edges < graph.similarity_threshold).mean()))
+        return find(features, codes, graph, **options)
+
+    monkeypatch.setattr(probing, "find_communities", watched)
+    tighter = unit_rows(features + 2 * features.mean(axis=0) + 1.0)
+    for rows in (features, tighter):
+        probe_classes(rows, codes, change(cut_part=0.2), seed=0)
+    np.testing.assert_allclose(seen, 0.2, atol=0.01)

@@ -90,6 +90,7 @@ def test_history_has_a_row_per_epoch_with_every_term_finite(world):
             "n_communities",
             "n_active",
             "n_prototypes",
+            "n_taken",
             "seconds",
             *LossTerms._fields,
         }

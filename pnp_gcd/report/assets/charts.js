@@ -10,6 +10,7 @@ const WORDS = {
   n_communities: ['Communities', 'Groups in the graph, before they merge'],
   n_active: ['Classes', 'What the communities stand for'],
   n_prototypes: ['Prototypes', 'Stand for classes, found or possible'],
+  n_taken: ['Possible classes with rows', 'Prototypes beyond the classes found that attract rows'],
 };
 const FIRST = ['n_active', 'n_communities', 'n_prototypes', 'total'];
 
