@@ -41,7 +41,7 @@ from pnp_gcd.sizing import (
     LabelMixture,
     describe_sizes,
     estimate_sizes,
-    expect_known_rows,
+    expect_known_part,
     look_known,
     read_labels,
     split_shares,
@@ -59,6 +59,8 @@ _RESOLUTIONS = (0.7, 1.4)
 _ROWS_PER_COLUMN = 0.75
 # Labelled neighbours of labelled rows from which on sizes of classes are read off them.
 _FEWEST_SEEN = 10
+# Unlabelled rows, and rows held back, that are asked how known they look.
+_MAX_ASKED = 4000
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
@@ -207,14 +209,19 @@ def _possible_whitenings(codes: NDArray[np.int64], width: int) -> list[Whitening
 def _expect_known_rows(
     reduction: Reduction, codes: NDArray[np.int64], whitening: Whitening, seed: int
 ) -> float | None:
-    """Return how many unlabelled rows are of known classes, by labels held back."""
+    """Return how many unlabelled rows are of known classes, by labels held back and a sample of the rows."""
+    rng, unlabelled = np.random.default_rng(seed), np.flatnonzero(codes < 0)
+    sample = rng.permutation(unlabelled)[:_MAX_ASKED]
     looks = []
     for hiding in hold_back_halves(codes, seed):
+        held = rng.permutation(np.flatnonzero(hiding.held >= 0))[:_MAX_ASKED]
+        asked = np.concatenate([held, sample])
         geometry = fit_geometry(reduction, hiding.visible, whitening=whitening)
         features = geometry.apply_to_coordinates(reduction.coordinates)
-        neighbours = find_neighbours(features, min(N_LOOKED_AT, len(features) - 1))
-        looks.append(look_known(neighbours, hiding.visible, hiding.held))
-    return expect_known_rows(looks)
+        neighbours = find_neighbours(features, min(N_LOOKED_AT, len(features) - 1), asked)
+        looks.append(look_known(neighbours, hiding.visible, np.arange(len(asked)) < len(held)))
+    part = expect_known_part(looks)
+    return None if part is None else part * len(unlabelled)
 
 
 class _Search:

@@ -44,15 +44,20 @@ class Neighbours(NamedTuple):
         return max(0.0, float(np.quantile(self.similarities, part)))
 
 
-def find_neighbours(features: NDArray[np.float32], n_neighbors: int) -> Neighbours:
-    """Return the ``n_neighbors`` nearest other rows of each unit row of ``features`` (n, d)."""
+def find_neighbours(
+    features: NDArray[np.float32], n_neighbors: int, asked: NDArray[np.int64] | None = None
+) -> Neighbours:
+    """Return the ``n_neighbors`` nearest other rows of each unit row of ``features`` (n, d).
+
+    With ``asked``, of these rows only, in their order, by exact search: for few of many rows.
+    """
     if n_neighbors >= len(features):
         raise ValueError(
             f"n_neighbors={n_neighbors} needs more than {n_neighbors} rows, got {len(features)}. "
             'Lower n_neighbors or pass "auto".'
         )
-    if len(features) <= _MAX_EXACT_ROWS:
-        return _search_exactly(features, n_neighbors)
+    if asked is not None or len(features) <= _MAX_EXACT_ROWS:
+        return _search_exactly(features, n_neighbors, asked)
     return _search_inverted_file(features, n_neighbors)
 
 

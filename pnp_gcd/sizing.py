@@ -22,7 +22,7 @@ __all__ = [
     "LookingKnown",
     "describe_sizes",
     "estimate_sizes",
-    "expect_known_rows",
+    "expect_known_part",
     "look_known",
     "read_labels",
     "split_shares",
@@ -124,48 +124,53 @@ class LookingKnown(NamedTuple):
     unlabelled: NDArray[np.float64]
 
 
-def look_known(neighbours: Neighbours, visible: NDArray[np.int64], held: NDArray[np.int64]) -> LookingKnown:
+def look_known(
+    neighbours: Neighbours, visible: NDArray[np.int64], is_held: NDArray[np.bool_]
+) -> LookingKnown:
     """Return the part of each row's neighbours, near ones counting more, that have a visible label.
 
     Parameters
     ----------
     neighbours : Neighbours
-        Of all rows, found without the labels held back.
-    visible, held : ndarray of shape (n,)
-        Codes of labels shown and held back, −1 for other rows.
+        Of m rows without a visible label, among all n, found without the labels held back.
+    visible : ndarray of shape (n,)
+        Codes of labels shown, −1 for other rows.
+    is_held : ndarray of shape (m,), bool
+        Which of the m rows have a label that was held back; the others have none.
     """
     near = neighbours.nearest(N_LOOKED_AT)
     weights = np.exp((near.similarities - near.similarities[:, :1]) / _LOOK_TEMPERATURE)
     scores = ((visible >= 0)[near.indices] * weights).sum(axis=1) / weights.sum(axis=1)
-    return LookingKnown(scores[held >= 0], scores[(held < 0) & (visible < 0)])
+    return LookingKnown(scores[is_held], scores[~is_held])
 
 
-def expect_known_rows(looks: Sequence[LookingKnown]) -> float | None:
-    """Return how many rows without a label are of known classes, None where too few labels were held back.
+def expect_known_part(looks: Sequence[LookingKnown]) -> float | None:
+    """Return which part of the unlabelled rows is of known classes; None where too few labels were held back.
 
     Rows held back are like unlabelled rows of the same classes. If a part of them looks more known than
-    some score, and m unlabelled rows do, then m divided by that part is the number sought, and too high by
-    the new classes' rows among the m. The lowest such number tells, errors of small counts allowed for.
+    some score, and a part of the unlabelled rows does, then the second divided by the first is the part
+    sought, and too high by the new classes' rows in it. The lowest such ratio tells, errors of small counts
+    allowed for.
     """
     n_held = min((len(look.held) for look in looks), default=0)
     if n_held < _FEWEST_HELD:
         return None
     parts = _PARTS[_PARTS * n_held >= _FEWEST_ABOVE]
-    expected, errors = np.mean([_count_above(look, parts) for look in looks], axis=0)
-    lowest = int((expected * (1.0 + _CAUTION * errors)).argmin())
-    return float(min(expected[lowest], len(looks[0].unlabelled)))
+    ratios, errors = np.mean([_compare_above(look, parts) for look in looks], axis=0)
+    lowest = int((ratios * (1.0 + _CAUTION * errors)).argmin())
+    return float(min(ratios[lowest], 1.0))
 
 
-def _count_above(
+def _compare_above(
     look: LookingKnown, parts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the number that each part of the rows held back leads to, and its relative error."""
+    """Return the ratio that each part of the rows held back leads to, and its relative error."""
     held, unlabelled = np.sort(look.held), np.sort(look.unlabelled)
     cuts = held[len(held) - np.ceil(parts * len(held) - 1e-9).astype(np.int64)]
     n_held = len(held) - np.searchsorted(held, cuts)
     n_above = np.maximum(len(unlabelled) - np.searchsorted(unlabelled, cuts), 1)
     part, part_above = n_held / len(held), n_above / len(unlabelled)
-    return n_above / part, np.sqrt((1.0 - part) / n_held + (1.0 - part_above) / n_above)
+    return part_above / part, np.sqrt((1.0 - part) / n_held + (1.0 - part_above) / n_above)
 
 
 def estimate_sizes(mixture: LabelMixture, n_new: float) -> NDArray[np.float64]:

@@ -166,3 +166,10 @@ def test_a_part_of_the_edges_stays_below_the_cut(part, cut):
 def test_a_cut_is_never_below_zero():
     near = Neighbours(np.zeros((1, 2), dtype=np.int64), np.array([[-0.1, -0.5]], dtype=np.float32))
     assert near.cut_at(0.5) == 0.0
+
+
+def test_rows_that_are_asked_for_have_the_neighbours_they_have_among_all(rows):
+    asked = np.array([140, 3, 77])
+    everyone, some = find_neighbours(rows, 5), find_neighbours(rows, 5, asked)
+    np.testing.assert_array_equal(some.indices, everyone.indices[asked])
+    np.testing.assert_allclose(some.similarities, everyone.similarities[asked], rtol=1e-6)
