@@ -133,7 +133,7 @@ def discover(
     encoder = trainer.student.encoder.eval()
     features = source.encode(encoder)
     encoder = encoder.cpu()  # a model may be loaded where there is no GPU
-    n_taken = count_taken(trainer.student, features[codes < 0])
+    n_taken = count_taken(trainer.student, features)
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
     return Discovery(
@@ -349,7 +349,7 @@ class _Trainer:
     def refresh(self, *, is_due: bool = True) -> dict[str, float]:
         """Write the classes' current prototypes into both memories; find classes anew if that is due."""
         features = self.source.encode(self.student.encoder)
-        n_taken = count_taken(self.student, features[self.codes < 0])
+        n_taken = count_taken(self.student, features)
         if (self.codes < 0).any():
             if is_due or self.last_probe is None:
                 self.last_probe = self.probe(features)
