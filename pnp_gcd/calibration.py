@@ -39,6 +39,7 @@ from pnp_gcd.refinement import refine_rows
 from pnp_gcd.sizing import (
     N_LOOKED_AT,
     LabelMixture,
+    LookingKnown,
     describe_sizes,
     estimate_sizes,
     expect_known_part,
@@ -164,8 +165,7 @@ def calibrate(
     if not hidings:
         return _without_hiding(reduction, codes, request)
     whitenings = request.whitenings or _possible_whitenings(codes, reduction.coordinates.shape[1])
-    n_expected = _expect_known_rows(reduction, codes, whitenings[0], seed)
-    search = _Search(reduction, codes, request, hidings, n_expected, seed, report)
+    search = _Search(reduction, codes, request, hidings, whitenings[0], seed, report)
     best = search.confirm(search.choose(whitenings))
     whitening, graph = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
@@ -207,19 +207,23 @@ def _possible_whitenings(codes: NDArray[np.int64], width: int) -> list[Whitening
 
 
 def _expect_known_rows(
-    reduction: Reduction, codes: NDArray[np.int64], whitening: Whitening, seed: int
+    reduction: Reduction, codes: NDArray[np.int64], mixture: LabelMixture, whitening: Whitening, seed: int
 ) -> float | None:
     """Return how many unlabelled rows are of known classes, by labels held back and a sample of the rows."""
     rng, unlabelled = np.random.default_rng(seed), np.flatnonzero(codes < 0)
     sample = rng.permutation(unlabelled)[:_MAX_ASKED]
+    stands_for = estimate_sizes(mixture, count_by_size(mixture).n_new) - mixture.n_labelled
     looks = []
     for hiding in hold_back_halves(codes, seed):
         held = rng.permutation(np.flatnonzero(hiding.held >= 0))[:_MAX_ASKED]
-        asked = np.concatenate([held, sample])
+        own = hiding.held[held]
+        weights = stands_for[own] / np.bincount(own, minlength=len(stands_for))[own]
         geometry = fit_geometry(reduction, hiding.visible, whitening=whitening)
         features = geometry.apply_to_coordinates(reduction.coordinates)
+        asked = np.concatenate([held, sample])
         neighbours = find_neighbours(features, min(N_LOOKED_AT, len(features) - 1), asked)
-        looks.append(look_known(neighbours, hiding.visible, np.arange(len(asked)) < len(held)))
+        scores = look_known(neighbours, hiding.visible)
+        looks.append(LookingKnown(scores[: len(held)], scores[len(held) :], weights))
     part = expect_known_part(looks)
     return None if part is None else part * len(unlabelled)
 
@@ -233,7 +237,7 @@ class _Search:
         codes: NDArray[np.int64],
         request: Request,
         hidings: list[Hiding],
-        n_expected: float | None,
+        first: Whitening,
         seed: int,
         report: Callable[[dict[str, Any]], object],
     ) -> None:
@@ -249,6 +253,7 @@ class _Search:
         self._seen: dict[tuple[Whitening, int], tuple[NDArray[np.float32], Neighbours]] = {}
         self._found: dict[tuple[_Setting, int], Communities] = {}
         seen = read_labels(self._features("soft-total", 0)[1], codes, self.n_known)
+        n_expected = _expect_known_rows(reduction, codes, seen, first, seed)
         self.mixture: LabelMixture = seen._replace(n_expected=n_expected)
         self.by_size = count_by_size(self.mixture)
         sizes = estimate_sizes(self.mixture, self.by_size.n_new)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd._progress import ProgressLine
+from pnp_gcd._threads import sensible_threads
 from pnp_gcd.fitted import FittedDiscoverer, count_axes
 from pnp_gcd.inputs import check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
@@ -388,7 +389,9 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
             rows = np.concatenate([rows, pool])
         codes = encoded.with_unlabelled(len(rows))
         self._check_counts(codes, len(encoded.classes))
-        found, context = self._discover(VectorRows(rows), codes, ProgressLine(self.verbose, self.max_iter))
+        progress = ProgressLine(self.verbose, self.max_iter)
+        with sensible_threads(rows.size):
+            found, context = self._discover(VectorRows(rows), codes, progress)
         self._image_mode = None
         self._store(found, encoded, codes)
         context.call_on_fit_task_end(estimator=self)

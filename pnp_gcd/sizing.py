@@ -48,7 +48,7 @@ _PARTS = np.linspace(0.1, 1.0, 19)
 # Standard errors that a count of few rows is held to be too high by.
 _CAUTION = 2.0
 # Rows held back below which nothing is counted by them.
-_FEWEST_HELD = 50
+_FEWEST_HELD = 100
 # Rows held back that the part which looks most known has at least.
 _FEWEST_ABOVE = 20
 
@@ -118,30 +118,29 @@ class LookingKnown(NamedTuple):
     held, unlabelled : ndarray
         Scores, high for rows that look like a known class: of rows whose label was held back, and of rows
         that have none.
+    weights : ndarray
+        How many unlabelled rows each row held back stands for: more in classes with few labels.
     """
 
     held: NDArray[np.float64]
     unlabelled: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
-def look_known(
-    neighbours: Neighbours, visible: NDArray[np.int64], is_held: NDArray[np.bool_]
-) -> LookingKnown:
+def look_known(neighbours: Neighbours, visible: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the part of each row's neighbours, near ones counting more, that have a visible label.
 
     Parameters
     ----------
     neighbours : Neighbours
-        Of m rows without a visible label, among all n, found without the labels held back.
+        Of some rows among all n, found without the labels held back.
     visible : ndarray of shape (n,)
         Codes of labels shown, −1 for other rows.
-    is_held : ndarray of shape (m,), bool
-        Which of the m rows have a label that was held back; the others have none.
     """
     near = neighbours.nearest(N_LOOKED_AT)
     weights = np.exp((near.similarities - near.similarities[:, :1]) / _LOOK_TEMPERATURE)
-    scores = ((visible >= 0)[near.indices] * weights).sum(axis=1) / weights.sum(axis=1)
-    return LookingKnown(scores[is_held], scores[~is_held])
+    out: NDArray[np.float64] = ((visible >= 0)[near.indices] * weights).sum(axis=1) / weights.sum(axis=1)
+    return out
 
 
 def expect_known_part(looks: Sequence[LookingKnown]) -> float | None:
@@ -152,7 +151,7 @@ def expect_known_part(looks: Sequence[LookingKnown]) -> float | None:
     sought, and too high by the new classes' rows in it. The lowest such ratio tells, errors of small counts
     allowed for.
     """
-    n_held = min((len(look.held) for look in looks), default=0)
+    n_held = min((_count_effective(look.weights) for look in looks), default=0.0)
     if n_held < _FEWEST_HELD:
         return None
     parts = _PARTS[_PARTS * n_held >= _FEWEST_ABOVE]
@@ -161,15 +160,23 @@ def expect_known_part(looks: Sequence[LookingKnown]) -> float | None:
     return float(min(ratios[lowest], 1.0))
 
 
+def _count_effective(weights: NDArray[np.float64]) -> float:
+    """Return how many rows of equal weight would say as much."""
+    return float(weights.sum() ** 2 / max(float((weights**2).sum()), 1e-12))
+
+
 def _compare_above(
     look: LookingKnown, parts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ratio that each part of the rows held back leads to, and its relative error."""
-    held, unlabelled = np.sort(look.held), np.sort(look.unlabelled)
-    cuts = held[len(held) - np.ceil(parts * len(held) - 1e-9).astype(np.int64)]
-    n_held = len(held) - np.searchsorted(held, cuts)
+    order = np.argsort(-look.held, kind="stable")
+    held, unlabelled = look.held[order], np.sort(look.unlabelled)
+    reached = np.cumsum(look.weights[order]) / look.weights.sum()
+    cuts = held[np.minimum(np.searchsorted(reached, parts - 1e-9), len(held) - 1)]
     n_above = np.maximum(len(unlabelled) - np.searchsorted(unlabelled, cuts), 1)
-    part, part_above = n_held / len(held), n_above / len(unlabelled)
+    last = np.searchsorted(-held, -cuts, side="right") - 1  # rows that look just as known are above too
+    part, part_above = np.minimum(reached[last], 1.0), n_above / len(unlabelled)
+    n_held = part * _count_effective(look.weights)
     return part_above / part, np.sqrt((1.0 - part) / n_held + (1.0 - part_above) / n_above)
 
 

@@ -1027,3 +1027,16 @@ def test_the_scale_and_the_offset_of_all_columns_do_not_matter(whitening, factor
     y = np.where((truth < 2) & (np.arange(len(truth)) % 2 == 0), truth, -1)
     model = PNPDiscoverer(whitening=whitening, max_iter=1, random_state=0).fit(X * factor + offset, y)
     assert adjusted_rand_score(truth, model.labels_) == 1
+
+
+@pytest.mark.parametrize(("n_numbers", "n_threads"), [(1000, 1), (1 << 20, 2)])
+def test_little_work_is_done_by_one_thread_and_the_callers_threads_come_back(n_numbers, n_threads):
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    from pnp_gcd._threads import sensible_threads
+
+    with threadpool_limits(limits=2):
+        with sensible_threads(n_numbers):
+            assert torch.get_num_threads() == n_threads
+        assert torch.get_num_threads() == 2

@@ -350,7 +350,7 @@ def test_the_history_shows_every_loss_and_every_number(model):
     losses, numbers = display.ax_
     assert display.lines_["total"].axes is losses
     assert display.lines_["n_active"].axes is numbers
-    assert legend_texts(numbers) == ["communities", "classes", "prototypes"]
+    assert legend_texts(numbers) == ["communities", "classes", "prototypes", "possible classes with rows"]
 
 
 def test_the_history_takes_two_axes(model):

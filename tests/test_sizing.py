@@ -100,48 +100,60 @@ def test_known_classes_together_have_no_more_rows_than_there_are():
 # --- labels held back --------------------------------------------------------------------------------------
 
 
+def looking(held, unlabelled, weights=None):
+    return LookingKnown(held, unlabelled, np.ones(len(held)) if weights is None else weights)
+
+
 def test_a_row_looks_as_known_as_the_part_of_its_neighbours_with_a_visible_label():
     near = neighbours_of([[0, 1, 3], [0, 2, 3]])  # of two rows among four
-    found = look_known(near, np.array([0, 1, -1, -1]), np.array([True, False]))
-    np.testing.assert_allclose(found.held, [2 / 3])
-    np.testing.assert_allclose(found.unlabelled, [1 / 3])
+    np.testing.assert_allclose(look_known(near, np.array([0, 1, -1, -1])), [2 / 3, 1 / 3])
 
 
 def test_near_neighbours_say_more_about_how_known_a_row_looks():
     near = Neighbours(np.array([[0, 2], [1, 0]]), np.array([[0.9, 0.7], [0.7, 0.6]], dtype=np.float32))
-    found = look_known(near, np.array([0, -1, -1]), np.array([True, False]))
-    np.testing.assert_allclose(found.held, [1 / (1 + np.exp(-2.0))], rtol=1e-5)
-    np.testing.assert_allclose(found.unlabelled, [1 / (1 + np.exp(1.0))], rtol=1e-5)
+    found = look_known(near, np.array([0, -1, -1]))
+    np.testing.assert_allclose(found, [1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(1.0))], rtol=1e-5)
 
 
 @pytest.mark.parametrize("n_of_new", [0, 100, 4000])
 def test_rows_of_known_classes_are_counted_beside_new_ones_that_look_less_known(n_of_new):
     rng = np.random.default_rng(0)
     unlabelled = np.concatenate([rng.uniform(0.5, 1.0, 2000), rng.uniform(0.0, 0.6, n_of_new)])
-    looks = [LookingKnown(rng.uniform(0.5, 1.0, 1000), unlabelled) for _ in range(2)]
+    looks = [looking(rng.uniform(0.5, 1.0, 1000), unlabelled) for _ in range(2)]
     assert expect_known_part(looks) == pytest.approx(2000 / (2000 + n_of_new), rel=0.05)
 
 
 def test_new_classes_that_look_just_as_known_are_counted_with_the_known_ones():
     rng = np.random.default_rng(0)
-    looks = [LookingKnown(rng.uniform(size=1000), rng.uniform(size=3000)) for _ in range(2)]
+    looks = [looking(rng.uniform(size=1000), rng.uniform(size=3000)) for _ in range(2)]
     assert expect_known_part(looks) == pytest.approx(1.0, rel=0.1)
 
 
+def test_a_class_with_few_labels_counts_by_the_rows_it_has():
+    # Two known classes: one with 800 labels held back and 200 unlabelled rows, one with 200 and 800.
+    rng = np.random.default_rng(0)
+    many, few = (lambda n: rng.uniform(0.7, 1.0, n)), (lambda n: rng.uniform(0.3, 0.6, n))
+    unlabelled = np.concatenate([many(200), few(800), rng.uniform(0.0, 0.2, 1000)])
+    held = np.concatenate([many(800), few(200)])
+    weighed = expect_known_part([looking(held, unlabelled, np.repeat([0.25, 4.0], [800, 200]))])
+    assert weighed == pytest.approx(0.5, rel=0.05)
+    assert expect_known_part([looking(held, unlabelled)]) < 0.2
+
+
 def test_of_few_labels_held_back_nothing_is_told():
-    looks = [LookingKnown(np.ones(90), np.ones(50)), LookingKnown(np.ones(49), np.ones(50))]
-    assert expect_known_part(looks) is None
+    assert expect_known_part([looking(np.ones(150), np.ones(50)), looking(np.ones(99), np.ones(50))]) is None
+    assert expect_known_part([looking(np.ones(150), np.ones(50), np.repeat([0.01, 1.0], [130, 20]))]) is None
     assert expect_known_part([]) is None
 
 
 def test_a_handful_of_rows_that_look_most_known_does_not_decide():
-    # Of 60 rows held back, the 12 most known have no unlabelled row beside them.
-    held, unlabelled = np.linspace(0.0, 1.0, 60), np.linspace(0.0, 0.8, 600)
-    assert expect_known_part([LookingKnown(held, unlabelled)]) > 0.4
+    # Of 120 rows held back, the 14 most known have no unlabelled row beside them.
+    held, unlabelled = np.linspace(0.0, 1.0, 120), np.linspace(0.0, 0.88, 600)
+    assert expect_known_part([looking(held, unlabelled)]) > 0.3
 
 
 def test_rows_that_all_look_alike_are_all_known():
-    assert expect_known_part([LookingKnown(np.zeros(60), np.zeros(30))]) == pytest.approx(1.0)
+    assert expect_known_part([looking(np.zeros(120), np.zeros(30))]) == pytest.approx(1.0)
 
 
 def test_both_ways_count_alike():

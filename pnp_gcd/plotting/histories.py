@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingHistoryDisplay"]
 
-_COUNTS = {"n_communities": "communities", "n_active": "classes", "n_prototypes": "prototypes"}
+_COUNTS = {
+    "n_communities": "communities",
+    "n_active": "classes",
+    "n_prototypes": "prototypes",
+    "n_taken": "possible classes with rows",
+}
 _NO_LOSS = {"epoch", "seconds", *_COUNTS}
 _MARKERS = ("o", "^", "s", "D", "v", "P")
 _MOST_MARKERS = 20
