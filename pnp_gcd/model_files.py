@@ -6,7 +6,6 @@ limits tell forgery. Knows JSON, arrays, digests and files: no estimator, no tor
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.atomic_files import sync_folder, write_new_file
 from pnp_gcd.exceptions import ModelFileError
 
 __all__ = ["FORMAT_VERSION", "Arrays", "ModelFiles", "read_folder", "write_folder"]
@@ -85,7 +85,7 @@ def write_folder(path: str | os.PathLike[str], files: ModelFiles, *, overwrite: 
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
-    _sync(target.parent)
+    sync_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -130,7 +130,7 @@ def _fill(folder: Path, files: ModelFiles) -> None:
     for name, arrays in files.arrays.items():
         data = save({key: np.array(array, order="C") for key, array in arrays.items()})
         described[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        _write(folder / name, data)
+        write_new_file(folder / name, data)
     document = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
@@ -139,25 +139,9 @@ def _fill(folder: Path, files: ModelFiles) -> None:
         "content": files.content,
     }
     head = {"format": _FORMAT, "format_version": FORMAT_VERSION, "sha256": _digest(document)}
-    _write(folder / _DOCUMENT, json.dumps(head | document, indent=1, allow_nan=False).encode("ascii"))
-    _sync(folder)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make names of files last through a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    text = json.dumps(head | document, indent=1, allow_nan=False)
+    write_new_file(folder / _DOCUMENT, text.encode("ascii"))
+    sync_folder(folder)
 
 
 def _digest(document: Mapping[str, Any]) -> str:

@@ -37,6 +37,7 @@ FLOORS = {
         "labels",
         "text_features",
         "plain_values",
+        "atomic_files",
         "model_files",
         "workflows",
         "images",
@@ -169,7 +170,16 @@ def test_the_benchmark_takes_third_parties_by_their_doors(module):
 @pytest.mark.parametrize("module", FOLDERS["report"])
 def test_the_report_asks_a_model_and_knows_no_method(module):
     found = {name.split(".")[1] for name in imports_of(module) if name.startswith("pnp_gcd.")}
-    assert found <= {"exceptions", "images", "labels", "matching", "metrics", "projection", "report"}
+    assert found <= {
+        "atomic_files",
+        "exceptions",
+        "images",
+        "labels",
+        "matching",
+        "metrics",
+        "projection",
+        "report",
+    }
     used = {name.split(".")[0] for name in imports_of(module)}
     assert not used & {*DOORS, "pandas", "polars", "matplotlib"}
 

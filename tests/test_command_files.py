@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pnp_gcd.atomic_files import replace_file
 from pnp_gcd.commands.cells import guard_cell, restore_cell, to_csv
 from pnp_gcd.commands.items import read_items
 from pnp_gcd.commands.label_files import read_folder_labels, read_labels, type_labels, type_like
-from pnp_gcd.commands.outputs import StagedFolder, check_free, write_file
+from pnp_gcd.commands.outputs import StagedFolder, check_free
 from pnp_gcd.commands.recipes import Recipe, read_recipe
 from pnp_gcd.commands.sorting import name_folders, sort_images
 from pnp_gcd.commands.summaries import summarise
@@ -378,10 +379,10 @@ def test_a_file_is_replaced_only_when_the_new_one_is_complete(tmp_path):
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        write_file(path, fail)
+        replace_file(path, fail)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.csv"]
-    write_file(path, lambda temporary: temporary.write_text("new"))
+    replace_file(path, lambda temporary: temporary.write_text("new"))
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == write(tmp_path / "usual", "").stat().st_mode & 0o777
 

@@ -379,7 +379,7 @@ def test_a_write_that_fails_leaves_no_part_of_a_page(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("pnp_gcd.report.writing.os.replace", fail)
+    monkeypatch.setattr("pnp_gcd.atomic_files.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(FakeModel().fit(), np.zeros((2, 2)), path, overwrite=True)
     assert [child.name for child in tmp_path.iterdir()] == ["r.html"]

@@ -11,9 +11,8 @@ import json
 import os
 import platform
 import subprocess
-import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pnp_gcd
+from pnp_gcd.atomic_files import replace_file
 from pnp_gcd.datasets import DiscoveryData, DiscoveryDataset
 from pnp_gcd.exceptions import DiscoveryWarning
 
@@ -215,17 +215,9 @@ def read_records(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return records
 
 
-def _replace(path: Path, write: Any) -> None:
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, write)
 
 
 def _name_file(path: str, root: str) -> str:

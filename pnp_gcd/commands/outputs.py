@@ -1,4 +1,4 @@
-"""Write files and folders whole or not at all.
+"""Write folders whole or not at all, and refuse places where something would be lost.
 
 Knows paths: no items, no model.
 """
@@ -10,13 +10,15 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["StagedFolder", "check_free", "check_parent", "write_file", "write_text"]
+from pnp_gcd.atomic_files import replace_file
+
+__all__ = ["StagedFolder", "check_free", "check_parent", "write_text"]
 
 
 def check_free(path: Path, *, force: bool, option: str = "--out") -> None:
@@ -46,26 +48,6 @@ def check_parent(path: Path, option: str) -> None:
         raise PermissionError(f"{option} {str(path)!r} cannot be written in {parent}. Name another place.")
 
 
-def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a file beside ``path``, and put it in its place when it is complete.
-
-    Parameters
-    ----------
-    path : Path
-    write : callable
-        Takes the path to write to.
-    """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        _open_to_others(temporary, 0o666)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all.
 
@@ -74,7 +56,7 @@ def write_text(path: Path, text: str) -> None:
     path : Path
     text : str
     """
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+    replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
 
 
 class StagedFolder:
@@ -134,13 +116,6 @@ def _move_all(moves: list[tuple[Path, Path]]) -> None:
         for source, place in reversed(done):
             os.rename(place, source)
         raise
-
-
-def _open_to_others(path: Path, mode: int) -> None:
-    """Give a temporary file, which is private, the rights that files usually get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(mode & ~mask)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pnp_gcd.commands.arguments import add_command, add_items, add_output_option
 from pnp_gcd.commands.bundles import Bundle, open_bundle
 from pnp_gcd.commands.items import Items
 from pnp_gcd.commands.label_files import read_labels, type_like
-from pnp_gcd.commands.outputs import check_free, write_file
+from pnp_gcd.commands.outputs import check_free
 from pnp_gcd.commands.pages import write_page
 
 __all__ = ["add_report"]
@@ -50,11 +50,7 @@ def _run_report(arguments: argparse.Namespace) -> int:
     bundle = open_bundle(arguments.model)
     items = bundle.read(arguments.items, id_column=arguments.id_column)
     truth = None if arguments.truth is None else _read_truth(arguments, bundle, items)
-
-    def write(path: Path) -> None:
-        write_page(bundle.model, items, path, truth=truth, title=arguments.title, overwrite=True)
-
-    write_file(arguments.out, write)
+    write_page(bundle.model, items, arguments.out, truth=truth, title=arguments.title, overwrite=True)
     if arguments.json:
         print(json.dumps({"written": str(arguments.out), "items": len(items.ids)}))
     else:

@@ -9,14 +9,13 @@ import base64
 import hashlib
 import html
 import os
-import secrets
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pnp_gcd.atomic_files import replace_file
 from pnp_gcd.report.gathering import check_model, gather_findings
 from pnp_gcd.report.items import read_items
 from pnp_gcd.report.packing import pack_findings, to_safe_json
@@ -197,15 +196,11 @@ def _digest(text: str) -> str:
 
 
 def _write_whole(target: Path, content: bytes, *, overwrite: bool) -> None:
-    """Write beside the target and move it there, so that no half of a page is ever seen."""
-    temporary = target.with_name(f".pnp-gcd-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
+    """Put the page in its place at once, so that no half of it is ever seen."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
         if target.exists() and not overwrite:  # another has written it meanwhile
             raise _there_already(target)
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+
+    replace_file(target, write)
