@@ -71,6 +71,29 @@ def test_probabilities_survive_to_four_digits(world, page):
     assert abs(unpack(data_of(page)["rows"]["p"]) / 65535 - expected).max() < 1e-4
 
 
+def test_the_page_counts_rows_below_a_limit_as_the_model_does(tmp_path):
+    around = [np.nextafter(0.5, 0), 0.5, np.nextafter(0.5, 1), 0.499995, 0.9]
+    model = FakeModel(
+        ("a", "b", "c"), probabilities=np.array([[p, (1 - p) / 2, (1 - p) / 2] for p in around])
+    )
+    model.fit()
+    seen = model.inspect(np.zeros((5, 1)))
+    typicality = np.array([np.nextafter(0.01, 0), 0.01, 0.010001, 0.009999, 0.0])
+    data = write(model, np.zeros((5, 1)), tmp_path, inspection=seen._replace(typicality=typicality))
+    is_unsure = unpack(data["rows"]["p"]) / 65535 < data["limits"]["unsure"]
+    assert is_unsure.tolist() == [p < 0.5 for p in around]
+    assert sum(one["nUnsure"] for one in data["classes"]) == is_unsure.sum()
+    is_far = unpack(data["rows"]["typicality"]) / 65535 < data["limits"]["far"]
+    assert is_far.tolist() == (typicality < 0.01).tolist()
+
+
+def test_the_number_of_classes_that_was_asked_for_is_told_as_it_was(tmp_path):
+    model = FakeModel().fit()
+    assert write(model, np.zeros((4, 1)), tmp_path)["nAsked"] is None
+    model.n_clusters = 3  # two of which are one class now
+    assert write(model, np.zeros((4, 1)), tmp_path, overwrite=True)["nAsked"] == 3
+
+
 def test_a_card_counts_its_rows_and_shows_only_its_own(world, page):
     data = data_of(page)
     codes = unpack(data["rows"]["code"])

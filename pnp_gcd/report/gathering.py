@@ -112,8 +112,8 @@ class Findings:
         Rows worth a label next, the most useful first.
     interval : tuple of int
         Lowest and highest number of classes that the evidence allows.
-    is_given : bool
-        Whether the number of classes was asked for.
+    n_asked : int or None
+        The number of classes that was asked for; None if it was estimated.
     history, calibration : tuple of dict
     verdict : Verdict or None
     """
@@ -122,7 +122,7 @@ class Findings:
     classes: tuple[ClassFinding, ...]
     doubtful: tuple[int, ...]
     interval: tuple[int, int]
-    is_given: bool
+    n_asked: int | None
     history: tuple[dict[str, Any], ...]
     calibration: tuple[dict[str, Any], ...]
     verdict: Verdict | None
@@ -164,12 +164,13 @@ def gather_findings(
     rows = _gather_rows(inspection, random_state)
     verdict = None if truth is None else judge(model, rows.codes, truth)
     interval = tuple(int(bound) for bound in model.n_clusters_interval_)
+    n_asked = getattr(model, "n_clusters", None)
     return Findings(
         rows=rows,
         classes=_gather_classes(model, rows, features, probabilities, items),
         doubtful=choose_doubtful(rows.codes, rows.probability, rows.second_probability, features),
         interval=(interval[0], interval[-1]),
-        is_given=getattr(model, "n_clusters", None) is not None,
+        n_asked=None if n_asked is None else int(n_asked),
         history=tuple(map(dict, model.history_)),
         calibration=tuple(map(dict, model.calibration_)),
         verdict=verdict,

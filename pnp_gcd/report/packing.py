@@ -61,15 +61,15 @@ def pack_findings(findings: Findings, items: Items, *, title: str) -> dict[str, 
         "nRows": len(rows.codes),
         "limits": {"unsure": UNSURE_BELOW, "far": FAR_BELOW, "same": SAME_FROM},
         "interval": list(findings.interval),
-        "isGiven": findings.is_given,
+        "nAsked": findings.n_asked,
         "rows": {
             "x": _pack_steps(rows.places[:, 0], -1.0, 1.0),
             "y": _pack_steps(rows.places[:, 1], -1.0, 1.0),
             "code": _pack_codes(rows.codes),
             "second": _pack_codes(rows.seconds),
-            "p": _pack_steps(rows.probability, 0.0, 1.0),
+            "p": _pack_steps(rows.probability, 0.0, 1.0, limit=UNSURE_BELOW),
             "p2": _pack_steps(rows.second_probability, 0.0, 1.0),
-            "typicality": _pack_steps(rows.typicality, 0.0, 1.0),
+            "typicality": _pack_steps(rows.typicality, 0.0, 1.0, limit=FAR_BELOW),
         },
         "classes": classes,
         "doubtful": list(findings.doubtful),
@@ -105,10 +105,18 @@ def _digest(classes: list[dict[str, Any]]) -> str:
     return hashlib.sha256(to_safe_json(classes).encode("utf-8")).hexdigest()[:16]
 
 
-def _pack_steps(values: NDArray[Any], low: float, high: float) -> dict[str, Any]:
-    """Pack numbers in steps of a 65,535th of their range; 0 where there is none."""
+def _pack_steps(
+    values: NDArray[Any], low: float, high: float, *, limit: float | None = None
+) -> dict[str, Any]:
+    """Pack numbers in steps of a 65,535th of their range; 0 where there is none.
+
+    Rounding takes no number to the other side of ``limit``: the page counts what lies below it.
+    """
     filled = np.nan_to_num(values.astype(np.float64), nan=low)
     steps = np.rint((np.clip(filled, low, high) - low) / (high - low) * _STEPS)
+    if limit is not None:
+        first = np.ceil((limit - low) / (high - low) * _STEPS)
+        steps = np.where(filled < limit, np.minimum(steps, first - 1), np.maximum(steps, first))
     return {"type": "u2", "data": _to_base64(steps.astype("<u2"))}
 
 

@@ -3,7 +3,8 @@
 const sayInterval = () => {
   const [low, high] = data.interval;
   const n = classes.length;
-  if (data.isGiven) return 'as many as were asked for';
+  if (data.nAsked === n) return 'as many as were asked for';
+  if (data.nAsked !== null) return `${number.format(data.nAsked)} were asked for`;
   if (low === high) return 'no labels could tell how sure that number is';
   const outside = n < low || n > high ? ' (this number lies outside)' : '';
   return `the evidence allows ${number.format(low)} to ${number.format(high)}, nine times in ten${outside}`;
