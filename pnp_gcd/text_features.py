@@ -6,6 +6,7 @@ imported when texts are embedded.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -133,10 +134,31 @@ def _make_vectorizer(words: list[str] | None = None) -> TfidfVectorizer:
     return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=1 if words else 2, vocabulary=words)
 
 
+def _refuse_code(folder: Path) -> None:
+    """Refuse a model that brings code, or names classes of others: to load it would be to run them."""
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        types = [str(module["type"]) for module in modules]
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ValueError(
+            f"embedder={str(folder)!r} cannot be loaded: its modules.json is none of sentence-transformers. "
+            "Pass a folder that SentenceTransformer.save wrote."
+        ) from error
+    code = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*.py"))]
+    code += [name for name in types if not name.startswith("sentence_transformers.")]
+    if code:
+        raise ValueError(
+            f"embedder={str(folder)!r} brings code of its own, {', '.join(code[:3])}, which is not run here. "
+            "Embed the texts by a program of yours, and pass what comes out: --embeddings."
+        )
+
+
 def embed_sentences(
     texts: Sequence[str], folder: str | os.PathLike[str], *, device: str = "auto", verbose: int = 0
 ) -> NDArray[np.float32]:
     """Embed texts by a model of sentence-transformers that is on disk; nothing is downloaded.
+
+    Nothing in the folder is executed: a model that brings code of its own is refused.
 
     Parameters
     ----------
@@ -157,6 +179,7 @@ def embed_sentences(
             f"embedder={str(folder)!r} is no folder of a sentence-transformers model: it has no "
             "modules.json. Pass a folder that SentenceTransformer.save wrote, or 'tfidf', which needs none."
         )
+    _refuse_code(Path(folder))
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

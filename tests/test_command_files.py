@@ -507,6 +507,24 @@ def test_a_folder_without_a_sentence_model_is_refused(tmp_path):
         embed_sentences(TEXTS, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("modules", "files", "message"),
+    [
+        ([{"path": "", "type": "evil.Model"}], [], "code of its own, evil.Model, which is not run"),
+        ([{"path": "", "type": "sentence_transformers.models.Router"}], ["in/evil.py"], r"own, in.evil\.py"),
+        ({"path": ""}, [], "its modules.json is none"),
+    ],
+)
+def test_a_sentence_model_that_brings_code_is_refused_and_not_run(tmp_path, modules, files, message):
+    write(tmp_path / "modules.json", json.dumps(modules))
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path / name, f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Model: pass\n")
+    with pytest.raises(ValueError, match=message):
+        embed_sentences(TEXTS, tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_sentence_models_say_what_to_install(tmp_path, monkeypatch):
     write(tmp_path / "modules.json", "[]")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
