@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pnp_gcd.atomic_files import replace_file
+from pnp_gcd.commands.bundles import read_words, write_words
 from pnp_gcd.commands.cells import guard_cell, restore_cell, to_csv
 from pnp_gcd.commands.items import read_items
 from pnp_gcd.commands.label_files import read_folder_labels, read_labels, type_labels, type_like
@@ -172,6 +173,30 @@ def test_files_that_are_no_arrays_are_refused(tmp_path, content, message, suffix
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_items([path], EMBEDDINGS)
+
+
+def spoil(path, place, change):
+    """Change bytes of a file from a place on."""
+    content = bytearray(path.read_bytes())
+    content[place : place + len(change)] = change
+    path.write_bytes(content)
+
+
+def test_damaged_arrays_are_refused_however_they_are_damaged(tmp_path):
+    path = tmp_path / "X.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(40, 6)))
+    spoil(path, 300, b"\xff" * 400)  # what zlib cannot unpack
+    with pytest.raises(ValueError, match="cannot be read as an array"):
+        read_items([path], EMBEDDINGS)
+    path = tmp_path / "X.npy"
+    np.save(path, np.ones((2, 3)))
+    spoil(path, path.read_bytes().index(b")"), b"(")  # what is no expression
+    with pytest.raises(ValueError, match="cannot be read as an array"):
+        read_items([path], EMBEDDINGS)
+    write_words(WordFeatures.fit(TEXTS), tmp_path / "words.npz")
+    spoil(tmp_path / "words.npz", 60, b"\xff" * 40)
+    with pytest.raises(ValueError, match=r"words.npz' cannot be read"):
+        read_words(tmp_path / "words.npz")
 
 
 class Trap:

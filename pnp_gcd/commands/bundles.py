@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import numpy as np
 from pnp_gcd.commands.items import Items, embed_items, read_items
 from pnp_gcd.commands.outputs import check_parent
 from pnp_gcd.commands.recipes import Recipe, read_recipe
+from pnp_gcd.datasets.tables import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ def read_words(path: Path) -> WordFeatures:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return WordFeatures.from_arrays({name: arrays[name] for name in arrays.files})
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{str(path)!r} cannot be read: {error}. Put the file back that discover wrote, or run it again."
         ) from error

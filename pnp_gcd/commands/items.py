@@ -6,7 +6,6 @@ Knows files and their names: no labels, no model.
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from pnp_gcd.commands.cells import restore_cell
 from pnp_gcd.commands.recipes import Recipe
 from pnp_gcd.commands.tables import DataTable, open_table
 from pnp_gcd.datasets.folders import list_images
+from pnp_gcd.datasets.tables import UNREADABLE
 
 __all__ = ["Items", "embed_items", "read_items"]
 
@@ -191,7 +191,7 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
             return {"X": loaded}
         with loaded:
             return {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{str(path)!r} cannot be read as an array: {error}. Write it with np.save or np.savez, without "
             "arrays of objects."

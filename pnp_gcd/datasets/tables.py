@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import csv
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
@@ -21,6 +23,17 @@ from pnp_gcd.datasets.folders import list_classes
 __all__ = ["load_arrays", "load_csv", "load_image_folder"]
 
 _ARRAYS: tuple[str, ...] = ("X", "y", "X_test", "y_test")
+# What NumPy raises for a file that is damaged, or none of arrays.
+UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    SyntaxError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+)
 _PADDING_LIMIT = 2**28  # bytes; beyond, texts are kept as objects: NumPy pads each to the longest
 
 
@@ -279,7 +292,7 @@ def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
         with arrays:
             names = arrays.files
             found = {name: arrays[name] for name in _ARRAYS if name in names}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{str(path)!r} cannot be read as .npz: {error}. Write it with np.savez(path, X=X, y=y), without "
             "arrays of objects."
