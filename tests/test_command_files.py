@@ -352,12 +352,13 @@ def test_labels_that_fit_no_item_are_refused(tmp_path, text, message):
 
 
 def test_sub_folders_are_labels_but_for_the_unlabelled_one(tmp_path):
-    for name in ("cat/1.png", "unlabelled/2.png", "dog/in/3.png", "4.png"):
+    for name in ("cat/1.png", "unlabelled/2.png", "dog/in/3.png", "4.png", "-1/5.png"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     items = read_items([tmp_path], Recipe("images"))
     labels = read_folder_labels(tmp_path, items.rows.tolist())
     assert dict(zip(items.ids, labels, strict=True)) == {
+        "-1/5.png": None,
         "4.png": None,
         "cat/1.png": "cat",
         "dog/in/3.png": "dog",
@@ -367,7 +368,7 @@ def test_sub_folders_are_labels_but_for_the_unlabelled_one(tmp_path):
 
 def test_labels_are_integers_only_if_all_are():
     assert type_labels(["1", "-2", "10"]).tolist() == [1, -2, 10]
-    for labels in (["1", "x"], ["007", "1"], ["1.0"], ["9" * 30]):
+    for labels in (["1", "x"], ["007", "1"], ["-0", "1"], ["1.0"], ["9" * 30]):
         assert type_labels(labels).tolist() == labels
     assert type_like(np.array([1, 2]), ["3", None]) == [3, None]
     assert type_like(np.array(["1", "2"]), ["3", None]) == ["3", None]

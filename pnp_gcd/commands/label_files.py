@@ -21,7 +21,7 @@ from pnp_gcd.datasets.folders import read_image_folder
 __all__ = ["is_integer", "read_folder_labels", "read_label_column", "read_labels", "type_labels", "type_like"]
 
 _N_LISTED = 3
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _NO_LABEL = ("", "-1")
 
 
@@ -90,10 +90,10 @@ def read_label_column(path: Path, label_column: str) -> list[str | None]:
 
 
 def read_folder_labels(root: Path, paths: Sequence[str]) -> list[str | None]:
-    """Return the name of each image's sub-folder; below ``unlabelled``, and in none, there is no label."""
+    """Return the name of each image's sub-folder; below ``unlabelled``, ``-1`` and none there is no label."""
     folder = read_image_folder(root)
     labels = dict(zip(folder.X_labelled.tolist(), folder.y_labelled.tolist(), strict=True))
-    return [labels.get(path) for path in paths]
+    return [None if (label := labels.get(path)) in _NO_LABEL else label for path in paths]
 
 
 def type_labels(labels: Sequence[str]) -> NDArray[Any]:
@@ -104,7 +104,7 @@ def type_labels(labels: Sequence[str]) -> NDArray[Any]:
 
 
 def is_integer(text: str) -> bool:
-    """Tell whether a label is written as integers are; "007" is a name."""
+    """Tell whether a label is written as integers are; "007" and "-0" are names."""
     return _INTEGER.fullmatch(text) is not None
 
 
