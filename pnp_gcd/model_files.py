@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from pnp_gcd.atomic_files import sync_folder, write_new_file
 from pnp_gcd.exceptions import ModelFileError
 
-__all__ = ["FORMAT_VERSION", "Arrays", "ModelFiles", "read_folder", "write_folder"]
+__all__ = ["FILE_NAMES", "FORMAT_VERSION", "Arrays", "ModelFiles", "read_folder", "write_folder"]
 
 FORMAT_VERSION = 1
 _FORMAT = "pnp_gcd.PNPDiscoverer"
 _DOCUMENT = "model.json"
 # All that a folder may hold; it is never overwritten if there is anything else in it.
-_NAMES = (_DOCUMENT, "arrays.safetensors", "backbone.safetensors")
+FILE_NAMES = (_DOCUMENT, "arrays.safetensors", "backbone.safetensors")
 # Classes, history and calibration take far less; what is long is in arrays.
 _MAX_DOCUMENT_BYTES = 2**28
 
@@ -105,7 +105,7 @@ def _check_target(target: Path, path: str | os.PathLike[str], overwrite: bool) -
     if not target.is_dir():
         raise FileExistsError(f'path="{os.fspath(path)}" is a file, not a saved model. Choose another path.')
     found = sorted(entry.name for entry in target.iterdir())
-    foreign = [name for name in found if name not in _NAMES]
+    foreign = [name for name in found if name not in FILE_NAMES]
     if foreign or (found and not _looks_saved(target / _DOCUMENT)):
         told = f"holds {', '.join(foreign[:3])}" if foreign else f"has no {_DOCUMENT} of a saved model"
         raise FileExistsError(
@@ -160,7 +160,7 @@ def read_folder(path: str | os.PathLike[str]) -> ModelFiles:
         _tell_missing(folder)
     document = _read_document(folder)
     described = document["files"]
-    if not isinstance(described, dict) or not set(described) <= set(_NAMES[1:]):
+    if not isinstance(described, dict) or not set(described) <= set(FILE_NAMES[1:]):
         raise _damaged(folder / _DOCUMENT, "its list of files is none")
     arrays = {name: _read_arrays(folder / name, facts) for name, facts in described.items()}
     if not isinstance(document["content"], dict) or not isinstance(document["versions"], dict):

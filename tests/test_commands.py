@@ -428,6 +428,38 @@ def test_a_model_that_was_saved_from_python_serves_too(world, tmp_path, capsys):
     assert PNPDiscoverer.load(tmp_path / "model").confirmed_classes_.tolist() == [0, 1, 3]
 
 
+def test_a_model_alone_is_renamed_in_its_own_folder_and_nothing_in_it_is_lost(
+    world, tmp_path, capsys, monkeypatch
+):
+    model = PNPDiscoverer(max_iter=0, random_state=0).fit(world.X, np.where(world.has_label, world.y, -1))
+    (tmp_path / "mine").mkdir()
+    model.save(tmp_path / "mine" / "model")
+    notes = tmp_path / "mine" / "model" / "NOTES.txt"
+    notes.write_text("what I saw")
+    assert run("rename", tmp_path / "mine" / "model", "2=12") == 1
+    assert "holds NOTES.txt" in one_line(capsys.readouterr().err)
+    assert notes.read_text() == "what I saw"
+    notes.unlink()
+    seen = []
+    mkdir = os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, *more: seen.append(Path(path).parent) or mkdir(path, *more))
+    assert run("rename", tmp_path / "mine" / "model", "2=12") == 0
+    assert set(seen) == {tmp_path / "mine"}  # who may write there need not be let in above
+    assert PNPDiscoverer.load(tmp_path / "mine" / "model").classes_.tolist() == [0, 1, 3, 12]
+
+
+def test_what_else_lies_beside_the_model_is_never_replaced(found, data, capsys):
+    (found / "model" / "NOTES.txt").write_text("what I saw")
+    assert run("rename", found, "novel_0=orchid") == 1
+    assert "holds NOTES.txt" in one_line(capsys.readouterr().err)
+    arguments = ["--embeddings", data / "X.npy", "--labels", data / "labels.csv", "--out", found, "--force"]
+    assert run("discover", *arguments, *QUICK) == 1
+    assert "holds NOTES.txt" in one_line(capsys.readouterr().err)
+    assert (found / "model" / "NOTES.txt").read_text() == "what I saw"
+    assert {row["class"] for row in read(found / "assignments.csv")} >= {"novel_0"}
+    assert run("rename", found, "novel_0=orchid", "--out", found.parent / "other") == 0
+
+
 # --- a person in the loop ----------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from pnp_gcd.commands.items import Items, embed_items, read_items
 from pnp_gcd.commands.outputs import check_parent
 from pnp_gcd.commands.recipes import Recipe, read_recipe
 from pnp_gcd.datasets.tables import UNREADABLE
+from pnp_gcd.model_files import FILE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ __all__ = [
     "WORDS",
     "Bundle",
     "check_folder",
+    "check_model",
     "open_bundle",
 ]
 
@@ -141,7 +143,25 @@ def check_folder(out: Path, *, force: bool) -> None:
                 f"--out {str(out)!r} was not written by discover: it has no {INPUTS}. Name another folder; "
                 "--force replaces only what discover wrote."
             )
+        check_model(out)
     check_parent(out, "--out")
+
+
+def check_model(folder: Path) -> None:
+    """Refuse to replace a model in whose folder lies something else, which would be lost.
+
+    Parameters
+    ----------
+    folder : Path
+        That ``discover`` wrote.
+    """
+    model = folder / MODEL
+    foreign = sorted(set(os.listdir(model)) - set(FILE_NAMES)) if model.is_dir() else []
+    if foreign:
+        raise FileExistsError(
+            f"{str(model)!r} holds {', '.join(foreign[:3])}, which no command wrote there and which would be "
+            "lost. Move it away, or name another folder: --out."
+        )
 
 
 def read_words(path: Path) -> WordFeatures:

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pnp_gcd.commands.assignments import COLUMNS, rewrite_classes
-from pnp_gcd.commands.bundles import ASSIGNMENTS, INPUTS, MODEL, PIECES, REPORT, WORDS, Bundle, check_folder
+from pnp_gcd.commands.bundles import (
+    ASSIGNMENTS,
+    INPUTS,
+    MODEL,
+    PIECES,
+    REPORT,
+    WORDS,
+    Bundle,
+    check_folder,
+    check_model,
+)
 from pnp_gcd.commands.cells import to_csv
 from pnp_gcd.commands.label_files import is_integer
 from pnp_gcd.commands.outputs import StagedFolder
@@ -134,16 +144,13 @@ def save_curated(bundle: Bundle, names: Mapping[str, str], out: Path | None, *, 
     model = bundle.model
     has_backbone = (bundle.model_path / _BACKBONE).exists()
     if bundle.folder is None:  # a model alone, saved from Python
-        target = (bundle.model_path if out is None else out).resolve()
-        if out is not None:
-            model.save(target, include_backbone=has_backbone, overwrite=force)
-            return Saved(out, None, False)
-        with StagedFolder(target.parent) as staged:
-            model.save(staged.path / target.name, include_backbone=has_backbone)
-            staged.commit()
-        return Saved(bundle.model_path, None, False)
+        target = bundle.model_path if out is None else out
+        model.save(target, include_backbone=has_backbone, overwrite=force or out is None)
+        return Saved(target, None, False)
     if out is not None:
         check_folder(out, force=force)
+    else:
+        check_model(bundle.folder)
     target = bundle.folder if out is None else out
     with StagedFolder(target) as staged:
         model.save(staged.path / MODEL, include_backbone=has_backbone)
