@@ -585,6 +585,35 @@ def test_confirmed_labels_lead_to_the_next_discover(found, data, world, tmp_path
     assert (record["known"], record["novel"]) == (3, 1)
 
 
+def test_other_rows_under_the_numbers_of_labelled_ones_do_not_get_their_labels(
+    found, data, world, tmp_path, capsys
+):
+    order = np.random.default_rng(0).permutation(len(world.X))
+    np.save(tmp_path / "other.npy", world.X[order])
+    assert run("confirm", found, tmp_path / "other.npy", "--out", tmp_path / "labels.csv") == 0
+    captured = capsys.readouterr()
+    assert "(0 given before)" in captured.out
+    assert "None of the labels given before is kept" in captured.err
+    predicted = PNPDiscoverer.load(found / "model").predict(world.X[order])
+    for row in read(tmp_path / "labels.csv"):
+        assert row["label"].removeprefix("'") == predicted[int(row["id"])]
+    np.save(tmp_path / "more.npy", np.concatenate([world.X, world.X[order]]))  # new rows behind the old
+    assert run("confirm", found, tmp_path / "more.npy", "--out", tmp_path / "l.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["given"] == world.has_label.sum()
+
+
+def test_an_item_that_has_changed_loses_its_label_and_others_keep_theirs(found, world, tmp_path, capsys):
+    changed = np.flatnonzero(world.has_label)[0]
+    X = world.X.copy()
+    X[changed] = 100 * world.X[changed][::-1]
+    np.savez(tmp_path / "X.npz", X=X, id=np.arange(len(X)).astype(str))
+    assert run("confirm", found, tmp_path / "X.npz", "--out", tmp_path / "labels.csv", "--json") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["given"] == world.has_label.sum() - 1
+    assert "pnp-gcd: warning: 1 of " in captured.err
+    assert "or have changed" in captured.err
+
+
 def test_report_is_written_beside_the_truth_and_not_over_another_file(first, data, tmp_path, capsys):
     page = tmp_path / "page.html"
     arguments = ["report", first[0], data / "X.npy", "--out", page, "--truth", data / "truth.csv"]

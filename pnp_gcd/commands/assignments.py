@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pnp_gcd import PNPDiscoverer
     from pnp_gcd.fitted import Inspection
 
-__all__ = ["COLUMNS", "Assignments", "assign", "read_given", "rewrite_classes"]
+__all__ = ["COLUMNS", "Assignments", "Given", "assign", "read_given", "rewrite_classes"]
 
 COLUMNS = ("id", "class", "status", "label", "probability", "novelty", "typicality")
 
@@ -165,7 +165,24 @@ def rewrite_classes(
     return rows
 
 
-def read_given(path: Path) -> dict[str, str]:
+class Given(NamedTuple):
+    """The label that an item was given, and what the model said of the item then.
+
+    Attributes
+    ----------
+    label : str
+    typicality : float
+        NaN where the file does not tell.
+    slack : float
+        How far that may be off by rounding alone.
+    """
+
+    label: str
+    typicality: float
+    slack: float
+
+
+def read_given(path: Path) -> dict[str, Given]:
     """Return the labels that were given, by the ids of their items.
 
     Parameters
@@ -177,7 +194,16 @@ def read_given(path: Path) -> dict[str, str]:
     -------
     dict
     """
-    return {name: label for name, _, _, label, *_ in _read_rows(path) if label}
+    rows = _read_rows(path)
+    slack = 0.001 + 2 / len(rows)  # decimals of the file, and two of the rows that typicality counts
+    return {name: Given(label, _number(last), slack) for name, _, _, label, *_, last in rows if label}
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
 
 
 def _read_rows(path: Path) -> list[list[str]]:
