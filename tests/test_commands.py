@@ -516,6 +516,18 @@ def test_merge_makes_one_class_and_a_known_one_keeps_its_name(found, capsys):
     assert {row["label"] for row in rows} == {"", "flower"}
 
 
+def test_figures_that_a_merge_has_changed_are_not_told_any_more(found):
+    before = read(found / "assignments.csv")
+    assert run("merge", found, "novel_0", "novel_1") == 0
+    after = read(found / "assignments.csv")
+    assert [row["novelty"] for row in after] == [row["novelty"] for row in before]
+    assert run("merge", found, "novel_0", "rose") == 0
+    after = read(found / "assignments.csv")
+    assert {row["novelty"] for row in after} == {""}
+    assert [row["typicality"] for row in after] == [row["typicality"] for row in before]
+    assert run("rename", found, "rose=dog rose") == 0
+
+
 def test_integer_classes_take_names_and_stay_unconfirmed_if_nobody_named_them(world, tmp_path, capsys):
     model = PNPDiscoverer(max_iter=0, random_state=0).fit(world.X, np.where(world.has_label, world.y, -1))
     model.save(tmp_path / "model")

@@ -143,6 +143,8 @@ def rewrite_classes(
 ) -> list[list[str]]:
     """Return the rows of an assignments file with other names of classes; other columns stay.
 
+    But if a class has become known, the novelty of all rows is another, and is left empty.
+
     Parameters
     ----------
     path : Path
@@ -156,12 +158,15 @@ def rewrite_classes(
     list of list of str
         In the order of ``COLUMNS``.
     """
-    rows = []
-    for name, found, _, label, *measures in _read_rows(path):
+    rows, is_novelty_true = [], True
+    for name, found, before, label, *measures in _read_rows(path):
         found, label = (rename(text) if text else "" for text in (found, label))
-        rows.append(
-            [name, found, ("known" if is_known(found) else "novel") if found else "", label, *measures]
-        )
+        status = ("known" if is_known(found) else "novel") if found else ""
+        is_novelty_true &= status == before
+        rows.append([name, found, status, label, *measures])
+    if not is_novelty_true:
+        place = COLUMNS.index("novelty")
+        rows = [[*row[:place], "", *row[place + 1 :]] for row in rows]
     return rows
 
 
