@@ -528,6 +528,26 @@ def test_figures_that_a_merge_has_changed_are_not_told_any_more(found):
     assert run("rename", found, "rose=dog rose") == 0
 
 
+def test_a_merged_class_may_take_the_name_that_another_gives_up(found, tmp_path, capsys):
+    told = {
+        "format": "pnp-gcd names",
+        "version": 1,
+        "rename": [["novel_0", "orchid"], ["rose", "novel_0"]],
+        "merge": [["novel_1", "rose"]],
+    }
+    (tmp_path / "names.json").write_text(json.dumps(told))
+    assert run("rename", found, "--from", tmp_path / "names.json", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["renamed"] == {"novel_1": "novel_0", "rose": "novel_0", "novel_0": "orchid"}
+    model = PNPDiscoverer.load(found / "model")
+    assert model.known_classes_.tolist() == ["=tulip", "novel_0"]
+    assert model.novel_classes_.tolist() == ["orchid"]
+    told = told | {"rename": [], "merge": [["novel_0", "orchid"]]}
+    (tmp_path / "names.json").write_text(json.dumps(told))
+    assert run("rename", found, "novel_0=a", "orchid=b", "--from", tmp_path / "names.json") == 1
+    assert "are given the names ['a', 'b']" in one_line(capsys.readouterr().err)
+
+
 def test_integer_classes_take_names_and_stay_unconfirmed_if_nobody_named_them(world, tmp_path, capsys):
     model = PNPDiscoverer(max_iter=0, random_state=0).fit(world.X, np.where(world.has_label, world.y, -1))
     model.save(tmp_path / "model")

@@ -76,15 +76,22 @@ def _run_rename(arguments: argparse.Namespace) -> int:
 
 def _apply(model: PNPDiscoverer, names: dict[Any, Any], groups: list[list[Any]]) -> dict[str, str]:
     """Merge groups, name what is left, and return what each class is called now."""
-    texts: dict[str, str] = {}
+    known = set(model.known_classes_.tolist())
+    merged: dict[Any, Any] = {}
     for group in groups:
-        name = next((names[value] for value in group if value in names), None)
-        left = merge_group(model, group, name)
-        texts |= {str(value): str(left) for value in group}
-    alone = {old: new for old, new in names.items() if str(old) not in texts}
-    if alone:
-        model.rename_classes(alone)
-    return texts | {str(old): str(new) for old, new in alone.items()}
+        given = list(dict.fromkeys(names.pop(value) for value in group if value in names))
+        if len(given) > 1:
+            raise ValueError(f"{group} become one class, but are given the names {given}. Keep one.")
+        if len(known.intersection(group)) > 1:  # which has no name unless it is given one
+            left = merge_group(model, group, *given)
+        else:
+            left = merge_group(model, group)
+            names.update((left, name) for name in given)
+        merged |= dict.fromkeys(group, left)
+    if names:
+        model.rename_classes(names)  # at once: classes may take over each other's names
+    texts = {str(old): str(names.get(left, left)) for old, left in merged.items()}
+    return texts | {str(old): str(new) for old, new in names.items() if old not in merged}
 
 
 def _split(text: str, classes: list[Any]) -> tuple[str, str]:
