@@ -26,7 +26,7 @@ from pnp_gcd.plotting import (
     TrainingHistoryDisplay,
     canvas,
 )
-from pnp_gcd.plotting.reading import read_classes
+from pnp_gcd.plotting.reading import hide_missing, read_classes
 
 mpl.use("Agg")
 WORLD = make_world(300, 6, 4, seed=1)
@@ -515,6 +515,23 @@ def test_scores_and_labels_that_do_not_fit_are_refused():
         NoveltyHistogramDisplay.from_predictions([0, 1], [0.1, 0.2, 0.3], known_classes=[0])
     with pytest.raises(ValueError, match="No row has a class"):
         NoveltyHistogramDisplay.from_predictions([-1, -1], [0.1, 0.2], known_classes=[0])
+
+
+@pytest.mark.parametrize(("known", "mark"), [(["a", "b"], "?"), ([1, 2], 99), ([1, 2], float("nan"))])
+def test_a_missing_label_that_the_model_was_given_is_no_class(model, monkeypatch, known, mark):
+    monkeypatch.setattr(model, "missing_label", mark)
+    rows = read_classes(hide_missing([known[0], mark, known[1], mark], model, name="y"), known)
+    assert rows.classes == known
+    assert rows.codes.tolist() == [0, -1, 1, -1]
+
+
+def test_rows_without_truth_are_no_novel_rows_whatever_marks_them(model, monkeypatch):
+    monkeypatch.setattr(model, "missing_label", 99)
+    truth = np.where(np.arange(len(WORLD.rest)) < 50, 99, WORLD.truth)
+    display = NoveltyHistogramDisplay.from_estimator(model, WORLD.rest, truth)
+    assert len(display.novelty) == len(truth) - 50
+    monkeypatch.setattr(type(model), "predict", lambda self, X: truth)
+    assert 99 not in ClassSizesDisplay.from_estimator(model, WORLD.rest).classes
 
 
 # --- labels -----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pnp_gcd.plotting import canvas
-from pnp_gcd.plotting.reading import open_estimator, read_classes
+from pnp_gcd.plotting.reading import hide_missing, open_estimator, read_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +102,7 @@ class NoveltyHistogramDisplay:
         model, _ = fitted = open_estimator(estimator, "novelty_score")
         rows = fitted.prepare(X)
         return cls._from_labels(
-            model.predict(rows) if y is None else y,
+            hide_missing(model.predict(rows) if y is None else y, model, name="y"),
             model.novelty_score(rows),
             model.known_classes_,
             "predicted" if y is None else "true",

@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["ClassRows", "Fitted", "open_estimator", "read_classes"]
+from pnp_gcd.labels import is_marker
+
+__all__ = ["ClassRows", "Fitted", "hide_missing", "open_estimator", "read_classes"]
 
 _MARKERS = (-1, "-1")
 
@@ -74,6 +76,15 @@ def open_estimator(estimator: Any, needs: str) -> Fitted:
             "Pass a fitted PNPDiscoverer, or a Pipeline or search that ends in one."
         )
     return Fitted(model, tuple(steps))
+
+
+def hide_missing(labels: ArrayLike, model: Any, *, name: str) -> ArrayLike:
+    """Return labels with None in place of a missing label that the model was given: it is no class."""
+    marker = getattr(model, "missing_label", "auto")
+    if isinstance(marker, str) and marker == "auto":
+        return labels
+    entries = _list_labels(labels, name)
+    return np.array([None if is_marker(label, marker) else label for label in entries], dtype=object)
 
 
 def read_classes(labels: ArrayLike, known_classes: ArrayLike, *, name: str = "y_pred") -> ClassRows:

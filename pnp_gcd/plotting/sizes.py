@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pnp_gcd.plotting import canvas
-from pnp_gcd.plotting.reading import open_estimator, read_classes
+from pnp_gcd.plotting.reading import hide_missing, open_estimator, read_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ class ClassSizesDisplay:
         if not len(labels):
             raise ValueError("The fit had no unlabelled rows to count. Pass rows as X.")
         return cls.from_predictions(
-            labels,
+            hide_missing(labels, model, name="y_pred"),  # of images that were skipped
             known_classes=model.known_classes_,
             max_named=max_named,
             ax=ax,
