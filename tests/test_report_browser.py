@@ -561,6 +561,32 @@ def test_the_chart_and_the_confusion_are_drawn(opened):
     assert "24 of 24 rows of cat found as cat" in find(opened, ".heat-said").text
 
 
+@pytest.fixture(scope="module")
+def labelled(folder):
+    probabilities = np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.25, 0.45], [0.01, 0.98, 0.01]])
+    model = FakeModel(("cat", "dog", "novel_0"), 2, probabilities).fit()
+    options = {"given": ["cat", None, "dog", None], "truth": ["cat", "cat", "emu", "dog"]}
+    return write_report(model, np.zeros((4, 2)), folder / "labelled.html", **options)
+
+
+def test_rows_that_had_a_label_are_said_to_and_are_left_out_of_doubt_and_scores(browser, labelled, downloads):
+    show(browser, labelled)
+    tiles = texts(browser, "#tiles .tile")
+    assert any("2 had a label and are shown under it" in tile for tile in tiles)
+    assert any(tile.startswith("0\nunsure") for tile in tiles)
+    hint = find(browser, "#truth-body .hint").text
+    assert "Scored on 2 rows whose true class was told; 2 rows that had a label were left out." in hint
+    assert texts(browser, "#next-table tbody tr td:first-child") == ["1"]
+    path = save_file(browser, downloads, "save-all", "assignments.csv")
+    lines = list(csv.DictReader(path.open(encoding="utf-8-sig", newline="")))
+    assert [(line["class"], line["labelled"]) for line in lines] == [
+        ("cat", "yes"),
+        ("cat", ""),
+        ("dog", "yes"),
+        ("dog", ""),
+    ]
+
+
 def test_every_control_has_a_name_and_focus_is_seen(opened):
     nameless = opened.execute_script(
         "const isNamed = (e) => e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label');"
