@@ -561,6 +561,22 @@ def test_the_chart_and_the_confusion_are_drawn(opened):
     assert "24 of 24 rows of cat found as cat" in find(opened, ".heat-said").text
 
 
+def test_the_setting_that_was_chosen_is_marked_in_words(browser, folder):
+    model = FakeModel().fit()
+    lines = [("within", 8, 0.7), ("within", 16, 0.9), ("total", 16, 0.6), ("within", 16, 0.8)]
+    model.calibration_ = [
+        dict(zip(("whitening", "n_neighbors", "score"), line, strict=True)) for line in lines
+    ]
+    show(browser, write_report(model, np.zeros((4, 2)), folder / "settings.html"))
+    assert texts(browser, "#calibration tbody td:first-child") == ["", "", "", "chosen"]
+    assert texts(browser, "#calibration tr.best td:last-child") == ["90.0 %"]
+    assert find(browser, "#calibration-hint").text.startswith("3 settings tried.")
+
+
+def test_one_setting_is_told_in_the_singular(opened):
+    assert find(opened, "#calibration-hint").text.startswith("1 setting tried.")
+
+
 @pytest.fixture(scope="module")
 def labelled(folder):
     probabilities = np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.25, 0.45], [0.01, 0.98, 0.01]])
