@@ -478,6 +478,22 @@ def test_nothing_sticks_out_of_a_narrow_screen(browser, page, hostile, folder, n
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.fixture
+def phone(browser, page):
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    show(browser, page)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_buttons_of_the_map_cover_no_mark_on_a_phone(phone):
+    canvas, buttons = find(phone, "#map-canvas").rect, find(phone, ".map-buttons").rect
+    assert buttons["y"] >= canvas["y"] + canvas["height"]
+    assert find(phone, "#zoom-in").rect["height"] >= 44
+    assert buttons["y"] + buttons["height"] <= find(phone, ".legend").rect["y"]
+
+
 @pytest.fixture(scope="module")
 def hostile(folder):
     model = FakeModel(tuple(HOSTILE), 2).fit()
