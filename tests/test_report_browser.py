@@ -494,6 +494,23 @@ def test_buttons_of_the_map_cover_no_mark_on_a_phone(phone):
     assert buttons["y"] + buttons["height"] <= find(phone, ".legend").rect["y"]
 
 
+def test_a_table_too_wide_for_a_phone_scrolls_in_its_box_and_says_so(phone):
+    box = find(phone, "#label-next .scroll")
+    assert phone.execute_script("return arguments[0].scrollWidth > arguments[0].clientWidth", box)
+    assert texts(phone, "#label-next .sideways:not([hidden])") == [
+        "Scroll the table sideways to see all of it →"
+    ]
+    assert "more" in box.get_attribute("class").split()
+    assert "inset" in box.value_of_css_property("box-shadow")
+    phone.execute_script("arguments[0].scrollLeft = 10000", box)
+    settle(phone)
+    assert "more" not in box.get_attribute("class").split()
+
+
+def test_a_table_that_fits_has_no_words_about_scrolling(opened):
+    assert texts(opened, ".sideways:not([hidden])") == []
+
+
 @pytest.fixture(scope="module")
 def hostile(folder):
     model = FakeModel(tuple(HOSTILE), 2).fit()

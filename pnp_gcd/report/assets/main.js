@@ -112,4 +112,5 @@ startTables();
 startTruth();
 startCharts();
 startKeys();
+document.querySelectorAll('.scroll').forEach(watchSideways);
 document.documentElement.dataset.ready = 'yes';

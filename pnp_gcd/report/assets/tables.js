@@ -41,6 +41,20 @@ const HEADER = [
   ...(data.truth ? ['truth'] : []),
 ];
 
+// A table wider than its box says so, and its edge is shaded while there is more to the right.
+const watchSideways = (box) => {
+  const words = make('p', { className: 'small sideways', hidden: true }, 'Scroll the table sideways to see all of it →');
+  box.before(words);
+  const look = () => {
+    const beyond = box.scrollWidth - box.clientWidth;
+    words.hidden = beyond <= 1;
+    box.classList.toggle('more', beyond - box.scrollLeft > 1);
+  };
+  const observer = new ResizeObserver(look);
+  [box, ...box.children].forEach((element) => observer.observe(element));
+  box.addEventListener('scroll', look, { passive: true });
+};
+
 const N_AT_FIRST = 15;
 
 const showNext = (nShown) => {
