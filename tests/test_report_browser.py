@@ -610,6 +610,29 @@ def test_one_setting_is_told_in_the_singular(opened):
     assert find(opened, "#calibration-hint").text.startswith("1 setting tried.")
 
 
+def test_words_that_the_page_uses_are_explained_on_it(opened):
+    opened.execute_script("document.querySelector('.help').open = true")
+    assert {"Shared", "Cosine", "Intra-class bias"} <= set(texts(opened, ".help dt"))
+    assert "intra-class bias" in find(opened, "#truth-body").text
+    assert "cosine" in find(opened, "#cards").text
+
+
+@pytest.mark.parametrize(
+    ("n_true", "said"),
+    [
+        (8, "7 classes found, 13 % fewer than the 8 true ones"),
+        (7, "7 classes found, as many as there are"),
+        (5, "7 classes found, 40 % more than the 5 true ones"),
+        (1, "7 classes found, 600 % more than the one true class"),
+    ],
+)
+def test_the_number_of_classes_found_is_told_beside_the_true_one(browser, folder, n_true, said):
+    model = FakeModel(("t0", *(f"novel_{code}" for code in range(6)))).fit()
+    truth = [f"t{row % n_true}" for row in range(56)]
+    show(browser, write_report(model, np.zeros((56, 2)), folder / f"true_{n_true}.html", truth=truth))
+    assert said in texts(browser, "#truth-body .tile:last-child")[0]
+
+
 @pytest.fixture(scope="module")
 def labelled(folder):
     probabilities = np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.25, 0.45], [0.01, 0.98, 0.01]])

@@ -13,6 +13,14 @@ const tile = (value, title, hint, className = '') =>
     hint ? make('div', { className: 'small' }, hint) : null,
   );
 
+const sayCount = (nFound, nTrue, error) => {
+  const found = `${count(nFound, 'class', 'classes')} found`;
+  if (nFound === nTrue) return `${found}, as many as there are`;
+  const size = Math.abs(error);
+  const apart = `${percent(size, size < 0.01 ? 1 : 0)} ${error > 0 ? 'more' : 'fewer'}`;
+  return `${found}, ${apart} than the ${nTrue === 1 ? 'one true class' : `${number.format(nTrue)} true ones`}`;
+};
+
 const showScores = () => {
   const [all, known, novel] = truth.accuracy;
   const [named, knownNamed, novelNamed] = truth.named;
@@ -42,9 +50,8 @@ const showScores = () => {
       ),
       tile(
         number.format(truth.classes.length),
-        'true classes',
-        `found: ${number.format(truth.nFound)} with rows ` +
-          `(${truth.countError > 0 ? '+' : ''}${percent(truth.countError)})`,
+        truth.classes.length === 1 ? 'true class' : 'true classes',
+        sayCount(truth.nFound, truth.classes.length, truth.countError),
       ),
     ),
   ];
