@@ -25,7 +25,7 @@ const assignmentOf = (row) => {
     second >= 0 ? rounded(part(rows.p2[row])) : '',
     isThere ? rounded(part(rows.typicality[row])) : '',
   ];
-  return data.truth ? [...line, truthOf(row) ?? ''] : line;
+  return [...line, ...(given ? [isGiven(row) ? 'yes' : ''] : []), ...(data.truth ? [truthOf(row) ?? ''] : [])];
 };
 const HEADER = [
   'row',
@@ -37,8 +37,23 @@ const HEADER = [
   'second_class',
   'second_probability',
   'typicality',
+  ...(given ? ['labelled'] : []),
   ...(data.truth ? ['truth'] : []),
 ];
+
+// A table wider than its box says so, and its edge is shaded while there is more to the right.
+const watchSideways = (box) => {
+  const words = make('p', { className: 'small sideways', hidden: true }, 'Scroll the table sideways to see all of it →');
+  box.before(words);
+  const look = () => {
+    const beyond = box.scrollWidth - box.clientWidth;
+    words.hidden = beyond <= 1;
+    box.classList.toggle('more', beyond - box.scrollLeft > 1);
+  };
+  const observer = new ResizeObserver(look);
+  [box, ...box.children].forEach((element) => observer.observe(element));
+  box.addEventListener('scroll', look, { passive: true });
+};
 
 const N_AT_FIRST = 15;
 
@@ -98,8 +113,9 @@ const startTables = () => {
   byId('next-hint').textContent = data.doubtful.length
     ? 'If you can label a few more rows, these are a good choice: their second class comes closest to the first. They ' +
       'are taken one by one; each makes others of its class, and others much like it, count less, so that they come ' +
-      'from many classes and no two tell the same. Rows surer than 95 % are left out. Rows are counted from 0.'
-    : 'The model is more than 95 % sure of every row: none stands out as worth a label.';
+      `from many classes and no two tell the same. Rows surer than 95 %${given ? ', and rows that had a label,' : ''} are ` +
+      'left out. Rows are counted from 0.'
+    : `The model is more than 95 % sure of every row${given ? ' without a label' : ''}: none stands out as worth a label.`;
   byId('save-doubtful').disabled = data.doubtful.length === 0;
   byId('next-more').addEventListener('click', () => {
     nShown = data.doubtful.length;

@@ -13,14 +13,25 @@ const tile = (value, title, hint, className = '') =>
     hint ? make('div', { className: 'small' }, hint) : null,
   );
 
+const sayCount = (nFound, nTrue, error) => {
+  const found = `${count(nFound, 'class', 'classes')} found`;
+  if (nFound === nTrue) return `${found}, as many as there are`;
+  const size = Math.abs(error);
+  const apart = `${percent(size, size < 0.01 ? 1 : 0)} ${error > 0 ? 'more' : 'fewer'}`;
+  return `${found}, ${apart} than the ${nTrue === 1 ? 'one true class' : `${number.format(nTrue)} true ones`}`;
+};
+
 const showScores = () => {
   const [all, known, novel] = truth.accuracy;
   const [named, knownNamed, novelNamed] = truth.named;
+  const leftOut = truth.nGiven
+    ? `; ${count(truth.nGiven, 'row')} that had a label ${truth.nGiven === 1 ? 'was' : 'were'} left out`
+    : '';
   return [
     make(
       'p',
       { className: 'hint' },
-      `Scored on ${count(truth.nRows, 'row')} whose true class was told. Classes found are paired with true classes one ` +
+      `Scored on ${count(truth.nRows, 'row')} whose true class was told${leftOut}. Classes found are paired with true classes one ` +
         'to one, so that as many rows as possible agree: a novel class is right under any name.',
     ),
     make(
@@ -39,9 +50,8 @@ const showScores = () => {
       ),
       tile(
         number.format(truth.classes.length),
-        'true classes',
-        `found: ${number.format(classes.filter((one) => one.size).length)} with rows ` +
-          `(${truth.countError > 0 ? '+' : ''}${percent(truth.countError)})`,
+        truth.classes.length === 1 ? 'true class' : 'true classes',
+        sayCount(truth.nFound, truth.classes.length, truth.countError),
       ),
     ),
   ];
