@@ -37,7 +37,10 @@ def add_report(commands: Any) -> None:
     add_items(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, .html")
     parser.add_argument(
-        "--truth", type=Path, metavar="FILE", help="table with the columns id and label: the true classes"
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="table of the true classes: ids, under the name that they have for discover or id, and label",
     )
     parser.add_argument("--label-column", metavar="NAME", help="column of --truth (default: label)")
     parser.add_argument("--title", metavar="TEXT", help="of the page")
@@ -64,6 +67,7 @@ def _read_truth(arguments: argparse.Namespace, bundle: Bundle, items: Items) -> 
         items.ids,
         id_column=arguments.id_column,
         label_column=arguments.label_column,
+        likely_id_column=items.recipe.id_column or bundle.recipe.id_column,
         are_files=bundle.recipe.kind == "images",
         option="--truth",
     )
