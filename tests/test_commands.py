@@ -566,7 +566,7 @@ def test_integer_classes_take_names_and_stay_unconfirmed_if_nobody_named_them(wo
     ("arguments", "code", "message"),
     [
         (["rename", "novel_9=x"], 1, "'novel_9' is no class of the model, which has '=tulip', 'novel_0'"),
-        (["rename", "novel_0=rose"], 1, "Two classes would be called 'rose'"),
+        (["rename", "novel_0=rose"], 1, "one class by pnp-gcd merge MODEL 'rose' OTHER."),
         (["rename", "novel_0=-1"], 1, "marks unlabelled rows"),
         (["rename", "novel_0="], 1, "empty name"),
         (["rename", "novel_0=a", "novel_0=b"], 1, "two names: 'a' and 'b'"),
