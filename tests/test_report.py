@@ -22,6 +22,7 @@ from pnp_gcd.report import NamesFile, read_names, write_report
 from pnp_gcd.report.choosing import choose_colours, choose_doubtful, choose_middle
 from pnp_gcd.report.describing import describe_columns, describe_texts, split_words
 from pnp_gcd.report.items import read_items
+from pnp_gcd.report.judging import read_given
 from pnp_gcd.report.packing import to_safe_json
 
 
@@ -132,6 +133,74 @@ def test_rows_without_a_truth_are_left_out_of_the_score(world, tmp_path):
     told = write(model, X, tmp_path, truth=some)["truth"]
     assert told["nRows"] == len(truth) - 50
     assert (unpack(told["rowCodes"])[:50] == -1).all()
+
+
+# --- rows that had a label ------------------------------------------------------------------------------
+
+# Rows 0, 1 and 2 are most likely a dog, a cat and new; row 3 is a dog for certain.
+LABELLED = np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.25, 0.45], [0.01, 0.98, 0.01]])
+
+
+def write_labelled(tmp_path, given, **options):
+    model = FakeModel(("cat", "dog", "novel_0"), 2, LABELLED).fit()
+    return write(model, np.zeros((4, 1)), tmp_path, given=given, **options)
+
+
+def test_a_row_that_had_a_label_is_shown_under_it_with_the_probability_of_it(tmp_path):
+    data = write_labelled(tmp_path, ["cat", None, "dog", None])
+    assert unpack(data["rows"]["code"]).tolist() == [0, 0, 1, 1]
+    assert abs(unpack(data["rows"]["p"]) / 65535 - [0.2, 0.6, 0.25, 0.98]).max() < 1e-4
+    assert unpack(data["rows"]["second"]).tolist() == [1, 1, 2, 0]
+    assert [one["size"] for one in data["classes"]] == [2, 2, 0]
+    assert data["classes"][0]["confidence"] == pytest.approx(0.4)
+    assert set(data["classes"][1]["typical"]) == {2, 3}
+    assert unpack(data["given"]).tolist() == [1, 0, 1, 0]
+
+
+def test_a_row_that_had_a_label_is_never_in_doubt(tmp_path):
+    without = write_labelled(tmp_path, None)
+    assert set(without["doubtful"]) == {0, 1, 2}
+    assert [one["nUnsure"] for one in without["classes"]] == [0, 0, 1]
+    data = write_labelled(tmp_path, ["cat", None, "dog", None], overwrite=True)
+    assert data["doubtful"] == [1]
+    assert [one["nUnsure"] for one in data["classes"]] == [0, 0, 0]
+    assert not {0, 2} & {row for one in data["classes"] for row in one["doubtful"]}
+
+
+def test_scores_are_those_of_the_rows_that_had_no_label(world, tmp_path):
+    model, X, truth = world
+    is_given = np.arange(len(X)) % 3 == 0
+    is_given &= np.isin(truth, model.known_classes_)
+    given = np.where(is_given, truth, "-1")
+    told = write(model, X, tmp_path, truth=truth, given=given)["truth"]
+    found, known = model.predict(X)[~is_given], model.known_classes_
+    assert told["accuracy"] == list(split_cluster_accuracy(truth[~is_given], found, known))
+    assert told["named"] == list(named_accuracy(truth[~is_given], found, known))
+    assert (told["nRows"], told["nGiven"]) == ((~is_given).sum(), is_given.sum())
+    assert sum(entry[2] for entry in told["counts"]) == told["nRows"]
+    assert told["nFound"] == len(set(found))
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, -1, "-1"])
+def test_any_missing_label_means_that_a_row_had_none(gap, tmp_path):
+    given = np.array(["cat", gap, gap, gap], dtype=object)
+    assert unpack(write_labelled(tmp_path, given)["given"]).tolist() == [1, 0, 0, 0]
+
+
+def test_minus_one_beside_the_class_one_is_a_gap_unless_it_is_a_class():
+    assert read_given(FakeModel((1, 2)).fit(), [1, -1, -1]).tolist() == [0, -1, -1]
+    assert read_given(FakeModel((-1, 1), 2).fit(), [1, -1, None]).tolist() == [1, 0, -1]
+
+
+def test_no_label_at_all_is_as_if_none_had_been_passed(tmp_path):
+    assert write_labelled(tmp_path, [None] * 4) == write_labelled(tmp_path, None, overwrite=True)
+
+
+def test_a_picture_that_was_skipped_has_no_class_whatever_its_label(tmp_path):
+    model = FakeModel(probabilities=np.array([[np.nan, np.nan], [0.9, 0.1]])).fit()
+    data = write(model, np.zeros((2, 1)), tmp_path, given=["cat", None])
+    assert unpack(data["rows"]["code"]).tolist() == [-1, 0]
+    assert data["given"] is None
 
 
 def test_history_and_calibration_are_there_with_every_column(world, page):
@@ -426,6 +495,13 @@ def test_a_missing_folder_is_told_before_any_work(tmp_path):
         ({"truth": ["cat"]}, ValueError, "truth has 1 entries, but X has 4 rows"),
         ({"truth": [None] * 4}, ValueError, "holds no label"),
         ({"truth": [3] * 4}, ValueError, "as y_true spells them"),
+        ({"given": ["cat"]}, ValueError, "given has 1 entries, but X has 4 rows"),
+        (
+            {"given": ["cat", "cow", None, 3]},
+            ValueError,
+            r"given holds \['cow', 3\], but the model's classes are",
+        ),
+        ({"given": ["cat"] * 4, "truth": ["cat"] * 4}, ValueError, "that had no label"),
         ({"title": 3}, TypeError, "title=3 must be a text"),
     ],
 )

@@ -478,6 +478,22 @@ def test_nothing_sticks_out_of_a_narrow_screen(browser, page, hostile, folder, n
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.fixture
+def phone(browser, page):
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    show(browser, page)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_buttons_of_the_map_cover_no_mark_on_a_phone(phone):
+    canvas, buttons = find(phone, "#map-canvas").rect, find(phone, ".map-buttons").rect
+    assert buttons["y"] >= canvas["y"] + canvas["height"]
+    assert find(phone, "#zoom-in").rect["height"] >= 44
+    assert buttons["y"] + buttons["height"] <= find(phone, ".legend").rect["y"]
+
+
 @pytest.fixture(scope="module")
 def hostile(folder):
     model = FakeModel(tuple(HOSTILE), 2).fit()
@@ -559,6 +575,48 @@ def test_the_chart_and_the_confusion_are_drawn(opened):
     opened.execute_script("document.querySelector('.heat').focus()")
     press(opened, Keys.ARROW_DOWN)
     assert "24 of 24 rows of cat found as cat" in find(opened, ".heat-said").text
+
+
+def test_the_setting_that_was_chosen_is_marked_in_words(browser, folder):
+    model = FakeModel().fit()
+    lines = [("within", 8, 0.7), ("within", 16, 0.9), ("total", 16, 0.6), ("within", 16, 0.8)]
+    model.calibration_ = [
+        dict(zip(("whitening", "n_neighbors", "score"), line, strict=True)) for line in lines
+    ]
+    show(browser, write_report(model, np.zeros((4, 2)), folder / "settings.html"))
+    assert texts(browser, "#calibration tbody td:first-child") == ["", "", "", "chosen"]
+    assert texts(browser, "#calibration tr.best td:last-child") == ["90.0 %"]
+    assert find(browser, "#calibration-hint").text.startswith("3 settings tried.")
+
+
+def test_one_setting_is_told_in_the_singular(opened):
+    assert find(opened, "#calibration-hint").text.startswith("1 setting tried.")
+
+
+@pytest.fixture(scope="module")
+def labelled(folder):
+    probabilities = np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.25, 0.45], [0.01, 0.98, 0.01]])
+    model = FakeModel(("cat", "dog", "novel_0"), 2, probabilities).fit()
+    options = {"given": ["cat", None, "dog", None], "truth": ["cat", "cat", "emu", "dog"]}
+    return write_report(model, np.zeros((4, 2)), folder / "labelled.html", **options)
+
+
+def test_rows_that_had_a_label_are_said_to_and_are_left_out_of_doubt_and_scores(browser, labelled, downloads):
+    show(browser, labelled)
+    tiles = texts(browser, "#tiles .tile")
+    assert any("2 had a label and are shown under it" in tile for tile in tiles)
+    assert any(tile.startswith("0\nunsure") for tile in tiles)
+    hint = find(browser, "#truth-body .hint").text
+    assert "Scored on 2 rows whose true class was told; 2 rows that had a label were left out." in hint
+    assert texts(browser, "#next-table tbody tr td:first-child") == ["1"]
+    path = save_file(browser, downloads, "save-all", "assignments.csv")
+    lines = list(csv.DictReader(path.open(encoding="utf-8-sig", newline="")))
+    assert [(line["class"], line["labelled"]) for line in lines] == [
+        ("cat", "yes"),
+        ("cat", ""),
+        ("dog", "yes"),
+        ("dog", ""),
+    ]
 
 
 def test_every_control_has_a_name_and_focus_is_seen(opened):

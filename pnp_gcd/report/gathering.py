@@ -41,8 +41,11 @@ class RowFindings:
     ----------
     places : ndarray of shape (n_rows, 2)
     codes, seconds : ndarray of shape (n_rows,), int64
-        The likeliest and the second likeliest class, as places in ``classes_``; -1 for none.
+        The class of a row, given or else the likeliest, and the likeliest other one, as places in
+        ``classes_``; -1 for none.
     probability, second_probability, typicality : ndarray of shape (n_rows,)
+    is_given : ndarray of shape (n_rows,), bool
+        Rows that had a label.
     """
 
     places: NDArray[np.float32]
@@ -51,6 +54,7 @@ class RowFindings:
     probability: NDArray[np.float64]
     second_probability: NDArray[np.float64]
     typicality: NDArray[np.float64]
+    is_given: NDArray[np.bool_]
 
     @property
     def is_there(self) -> NDArray[np.bool_]:
@@ -59,9 +63,14 @@ class RowFindings:
 
     @property
     def is_unsure(self) -> NDArray[np.bool_]:
-        """Rows whose class the model itself thinks more likely wrong than right."""
-        out: NDArray[np.bool_] = self.is_there & (self.probability < UNSURE_BELOW)
+        """Rows without a label whose class the model itself thinks more likely wrong than right."""
+        out: NDArray[np.bool_] = self.is_there & ~self.is_given & (self.probability < UNSURE_BELOW)
         return out
+
+    @property
+    def open_codes(self) -> NDArray[np.int64]:
+        """Classes of rows that had no label; -1 for those that had one, of which nothing is in doubt."""
+        return np.where(self.is_given, -1, self.codes)
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,13 @@ def check_model(model: Any) -> None:
 
 
 def gather_findings(
-    model: Any, inspection: Any, items: Items, *, truth: Any = None, random_state: Any = 0
+    model: Any,
+    inspection: Any,
+    items: Items,
+    *,
+    truth: Any = None,
+    given: NDArray[np.int64] | None = None,
+    random_state: Any = 0,
 ) -> Findings:
     """Draw together what a person wants to see of rows that the model was asked about once.
 
@@ -152,6 +167,8 @@ def gather_findings(
         What ``model.inspect(X)`` says.
     items : Items
     truth : array-like of shape (n_rows,) or None
+    given : ndarray of shape (n_rows,) or None
+        Places in ``classes_`` of the classes that rows were given; -1 for rows without a label.
     random_state : int, RandomState or None
         Of the map.
 
@@ -161,14 +178,14 @@ def gather_findings(
     """
     features = np.asarray(inspection.features)
     probabilities = np.asarray(inspection.probabilities)
-    rows = _gather_rows(inspection, random_state)
-    verdict = None if truth is None else judge(model, rows.codes, truth)
+    rows = _gather_rows(inspection, given, random_state)
+    verdict = None if truth is None else judge(model, rows.codes, truth, is_given=rows.is_given)
     interval = tuple(int(bound) for bound in model.n_clusters_interval_)
     n_asked = getattr(model, "n_clusters", None)
     return Findings(
         rows=rows,
         classes=_gather_classes(model, rows, features, probabilities, items),
-        doubtful=choose_doubtful(rows.codes, rows.probability, rows.second_probability, features),
+        doubtful=choose_doubtful(rows.open_codes, rows.probability, rows.second_probability, features),
         interval=(interval[0], interval[-1]),
         n_asked=None if n_asked is None else int(n_asked),
         history=tuple(map(dict, model.history_)),
@@ -177,12 +194,15 @@ def gather_findings(
     )
 
 
-def _gather_rows(inspection: Any, random_state: Any) -> RowFindings:
+def _gather_rows(inspection: Any, given: NDArray[np.int64] | None, random_state: Any) -> RowFindings:
     probabilities = np.asarray(inspection.probabilities)
     is_there = np.isfinite(probabilities).all(axis=1) & np.isfinite(inspection.features).all(axis=1)
     filled = np.where(is_there[:, None], probabilities, 0.0)
     at = np.arange(len(filled))
     codes = filled.argmax(axis=1)
+    is_given = np.zeros(len(filled), dtype=bool) if given is None else is_there & (given >= 0)
+    if given is not None:
+        codes = np.where(is_given, given, codes)
     probability = filled[at, codes]
     rest = filled.copy()
     rest[at, codes] = -1.0
@@ -195,6 +215,7 @@ def _gather_rows(inspection: Any, random_state: Any) -> RowFindings:
         probability=np.where(is_there, probability, np.nan),
         second_probability=np.where(has_second, rest[at, seconds], np.where(is_there, 0.0, np.nan)),
         typicality=np.where(is_there, inspection.typicality, np.nan),
+        is_given=is_given,
     )
 
 
@@ -212,7 +233,7 @@ def _gather_classes(
     sizes = np.bincount(rows.codes[rows.is_there], minlength=n_classes)
     unsure = np.bincount(rows.codes[rows.is_unsure], minlength=n_classes)
     middle = choose_middle(rows.codes, features, n_classes, n_typical)
-    edges = choose_edges(rows.codes, rows.probability - rows.second_probability, n_classes, _FEW)
+    edges = choose_edges(rows.open_codes, rows.probability - rows.second_probability, n_classes, _FEW)
     near = _find_near(model, rows.codes, probabilities)
     colours = choose_colours(rows.places, rows.codes, n_classes)
     traits = _describe(items, rows.codes, n_classes)

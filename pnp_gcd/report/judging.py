@@ -1,17 +1,18 @@
-"""What was found beside the truth: accuracies, errors by kind, classes taken for one another.
+"""What was found beside what is known: labels that rows were given, and the truth.
 
 Knows labels: no features, no page.
 """
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.labels import drop_unlabelled
+from pnp_gcd.labels import drop_unlabelled, find_distinct, is_marker
 from pnp_gcd.matching import match_by_overlap
 from pnp_gcd.metrics import (
     PredictionBias,
@@ -23,7 +24,7 @@ from pnp_gcd.metrics import (
     split_cluster_accuracy,
 )
 
-__all__ = ["TrueClass", "Verdict", "judge"]
+__all__ = ["TrueClass", "Verdict", "judge", "read_given"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,11 @@ class Verdict:
     Attributes
     ----------
     n_rows : int
-        Rows that have a truth, and a class.
+        Rows that have a truth and a class, and had no label.
+    n_given : int
+        Rows that have a truth and a class, and are left out since they had a label.
+    n_found : int
+        Classes that the scored rows were put into.
     accuracy, named : SplitAccuracy
     bias : PredictionBias
     intra_class : float
@@ -57,6 +62,8 @@ class Verdict:
     """
 
     n_rows: int
+    n_given: int
+    n_found: int
     accuracy: SplitAccuracy
     named: SplitAccuracy
     bias: PredictionBias
@@ -67,8 +74,49 @@ class Verdict:
     counts: NDArray[np.int64]
 
 
-def judge(model: Any, codes: NDArray[np.int64], truth: Any) -> Verdict:
-    """Score the classes of rows; rows without a truth, and images that were skipped, are left out.
+def read_given(model: Any, given: Any) -> NDArray[np.int64]:
+    """Return the class that each row was given, as a place in ``classes_``; -1 for rows without a label.
+
+    A value that is a class is never read as a gap, so that -1 beside 1 needs no guess.
+
+    Parameters
+    ----------
+    model : fitted PNPDiscoverer
+    given : array-like of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), int64
+    """
+    place = {_key(label): code for code, label in enumerate(model.classes_.tolist())}
+    values, inverse = find_distinct(given, "given")
+    items = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    codes = np.full(len(items) + 1, -1, dtype=np.int64)  # the last entry serves inverse == -1
+    strange = []
+    for at, item in enumerate(items):
+        if _key(item) in place:
+            codes[at] = place[_key(item)]
+        elif not is_marker(item, model.missing_label):
+            strange.append(item)
+    if strange:
+        raise ValueError(
+            f"given holds {reprlib.repr(strange)}, but the model's classes are "
+            f"{reprlib.repr(model.classes_.tolist())}. Pass labels as classes_ has them, after any renaming "
+            "or merging, and None for rows that had none."
+        )
+    return codes[inverse]
+
+
+def _key(label: Any) -> tuple[bool, Any]:
+    return isinstance(label, bool), label  # a dict would take True for 1
+
+
+def judge(
+    model: Any, codes: NDArray[np.int64], truth: Any, *, is_given: NDArray[np.bool_] | None = None
+) -> Verdict:
+    """Score the classes of rows that had no label.
+
+    Rows without a truth, and images that were skipped, are left out.
 
     Parameters
     ----------
@@ -76,17 +124,23 @@ def judge(model: Any, codes: NDArray[np.int64], truth: Any) -> Verdict:
     codes : ndarray of shape (n_rows,)
         Place of each row's class in ``classes_``; -1 for none.
     truth : array-like of shape (n_rows,)
+    is_given : ndarray of shape (n_rows,) or None
+        Rows that had a label, which prove nothing.
 
     Returns
     -------
     Verdict
     """
+    if is_given is None:
+        is_given = np.zeros(len(codes), dtype=bool)
     has_truth, labels = drop_unlabelled(truth, model.missing_label, known=model.known_classes_)
-    is_scored = has_truth & (codes >= 0)
-    labels = labels[(codes >= 0)[has_truth]]
+    could_score = has_truth & (codes >= 0)
+    is_scored = could_score & ~is_given
+    labels = labels[is_scored[has_truth]]
     if not len(labels):
         raise ValueError(
-            "truth tells nothing of the rows that the model could read. Pass truth=None, or mend the images."
+            "truth tells nothing of the rows that the model could read and that had no label. "
+            "Pass truth=None, mend the images, or add rows without a label."
         )
     found = codes[is_scored]
     names, known = model.classes_[found], model.known_classes_
@@ -102,6 +156,8 @@ def judge(model: Any, codes: NDArray[np.int64], truth: Any) -> Verdict:
     is_known = set(known.tolist())
     return Verdict(
         n_rows=len(labels),
+        n_given=int((could_score & is_given).sum()),
+        n_found=len(np.unique(found)),
         accuracy=split_cluster_accuracy(labels, names, known),
         named=named_accuracy(labels, names, known),
         bias=prediction_bias(labels, names, known),

@@ -71,6 +71,7 @@ def pack_findings(findings: Findings, items: Items, *, title: str) -> dict[str, 
             "p2": _pack_steps(rows.second_probability, 0.0, 1.0),
             "typicality": _pack_steps(rows.typicality, 0.0, 1.0, limit=FAR_BELOW),
         },
+        "given": _pack_flags(rows.is_given) if rows.is_given.any() else None,
         "classes": classes,
         "doubtful": list(findings.doubtful),
         "items": _pack_items(items, shown),
@@ -126,6 +127,10 @@ def _pack_codes(codes: NDArray[np.int64]) -> dict[str, Any]:
         "type": "i2" if is_small else "i4",
         "data": _to_base64(codes.astype("<i2" if is_small else "<i4")),
     }
+
+
+def _pack_flags(flags: NDArray[np.bool_]) -> dict[str, Any]:
+    return {"type": "u1", "data": _to_base64(flags.astype("u1"))}
 
 
 def _to_base64(array: NDArray[Any]) -> str:
@@ -235,6 +240,8 @@ def _pack_table(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def _pack_verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "nRows": verdict.n_rows,
+        "nGiven": verdict.n_given,
+        "nFound": verdict.n_found,
         "accuracy": [_to_plain(part) for part in verdict.accuracy],
         "named": [_to_plain(part) for part in verdict.named],
         "bias": [_to_plain(part) for part in verdict.bias],

@@ -18,6 +18,7 @@ import numpy as np
 from pnp_gcd.atomic_files import replace_file
 from pnp_gcd.report.gathering import check_model, gather_findings
 from pnp_gcd.report.items import read_items
+from pnp_gcd.report.judging import read_given
 from pnp_gcd.report.packing import pack_findings, to_safe_json
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def write_report(
     *,
     items: Any = None,
     truth: Any = None,
+    given: Any = None,
     overwrite: bool = False,
     title: str | None = None,
     random_state: int | np.random.RandomState | None = 0,
@@ -77,6 +79,11 @@ def write_report(
         takes X itself where it holds images, and numbers the rows otherwise.
     truth : array-like of shape (n_rows,) or None, default=None
         True classes, where they are known, to score what was found; gaps as in y of ``fit``.
+        Rows that were ``given`` a label are left out of all scores.
+    given : array-like of shape (n_rows,) or None, default=None
+        The label that each row had in ``fit``, where X holds labelled rows too; gaps as in y of ``fit``. Such
+        a row is shown under that class, with the probability of that class, is never unsure, and is never
+        worth a label next. Labels are those of ``classes_``.
     overwrite : bool, default=False
         Whether a file that is there may be replaced.
     title : str or None, default=None
@@ -110,11 +117,13 @@ def write_report(
     if items is None and getattr(model, "backbone", None) is not None:
         items = X
     n_rows = _count_rows(X)
-    _check_truth(truth, n_rows)
-    given = read_items(items, n_rows)
+    _check_length(truth, n_rows, "truth")
+    _check_length(given, n_rows, "given")
+    given_codes = None if given is None else read_given(model, given)
+    shown = read_items(items, n_rows)
     seen = model.inspect(X) if inspection is None else inspection
-    findings = gather_findings(model, seen, given, truth=truth, random_state=random_state)
-    page = assemble_page(to_safe_json(pack_findings(findings, given, title=heading)), title=heading)
+    findings = gather_findings(model, seen, shown, truth=truth, given=given_codes, random_state=random_state)
+    page = assemble_page(to_safe_json(pack_findings(findings, shown, title=heading)), title=heading)
     _write_whole(target, page.encode("utf-8"), overwrite=overwrite)
     return target
 
@@ -158,10 +167,10 @@ def _count_rows(X: Any) -> int:
     return len(X)
 
 
-def _check_truth(truth: Any, n_rows: int) -> None:
-    if truth is not None and len(truth) != n_rows:
+def _check_length(labels: Any, n_rows: int, name: str) -> None:
+    if labels is not None and len(labels) != n_rows:
         raise ValueError(
-            f"truth has {len(truth)} entries, but X has {n_rows} rows. Pass one class for each row, "
+            f"{name} has {len(labels)} entries, but X has {n_rows} rows. Pass one class for each row, "
             "in order, and None where it is not known."
         )
 

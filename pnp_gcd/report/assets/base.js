@@ -5,7 +5,7 @@ const byId = (id) => document.getElementById(id);
 
 const unpack = ({ type, data: text }) => {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const Kind = { u2: Uint16Array, i2: Int16Array, i4: Int32Array }[type];
+  const Kind = { u1: Uint8Array, u2: Uint16Array, i2: Int16Array, i4: Int32Array }[type];
   return new Kind(bytes.buffer);
 };
 
@@ -14,7 +14,10 @@ const nRows = data.nRows;
 const classes = data.classes;
 const STEPS = 65535;
 const part = (steps) => steps / STEPS;
-const isUnsure = (row) => rows.code[row] >= 0 && part(rows.p[row]) < data.limits.unsure;
+// Rows that had a label: nothing about their class is in doubt.
+const given = data.given ? unpack(data.given) : null;
+const isGiven = (row) => given !== null && given[row] === 1;
+const isUnsure = (row) => rows.code[row] >= 0 && !isGiven(row) && part(rows.p[row]) < data.limits.unsure;
 const isFar = (row) => rows.code[row] >= 0 && part(rows.typicality[row]) < data.limits.far;
 
 // --- words ---

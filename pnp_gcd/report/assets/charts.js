@@ -97,6 +97,13 @@ const TRIED = {
   score: 'score',
 };
 
+// The setting that was chosen is tried once more, so that it has two lines.
+const SETTING = ['whitening', 'n_neighbors', 'similarity_threshold', 'resolution'];
+const countSettings = ({ columns, rows: lines }) => {
+  const places = columns.map((_, place) => place).filter((place) => SETTING.includes(columns[place]));
+  return new Set(lines.map((line) => JSON.stringify(places.map((place) => line[place])))).size;
+};
+
 const showCalibration = () => {
   const { columns, rows: lines } = data.calibration;
   if (!lines.length) {
@@ -108,8 +115,9 @@ const showCalibration = () => {
   const scores = lines.map((line) => (typeof line[scoreAt] === 'number' ? line[scoreAt] : -Infinity));
   const best = scoreAt < 0 ? -1 : scores.indexOf(Math.max(...scores));
   byId('calibration-hint').textContent =
-    'To choose settings, some known classes were hidden and looked for. “Known found” and “hidden found” are the ' +
-    'parts of rows put right then; the best score is bold.';
+    `${count(countSettings(data.calibration), 'setting')} tried. To choose, some known classes were hidden and looked ` +
+    'for. “Known found” and “hidden found” are the parts of rows put right then; the best score is bold. The last ' +
+    'line is the setting that was chosen, tried once more with every set of hidden classes: its score may differ.';
   const cell = (value, name) => {
     if (typeof value !== 'number') return make('td', {}, value === null ? '–' : String(value));
     return make(
@@ -125,6 +133,7 @@ const showCalibration = () => {
       make(
         'tr',
         {},
+        make('th', { scope: 'col' }, make('span', { className: 'unseen' }, 'chosen or not')),
         columns.map((name, place) =>
           make(
             'th',
@@ -140,7 +149,8 @@ const showCalibration = () => {
       lines.map((line, place) =>
         make(
           'tr',
-          { className: place === best ? 'best' : '' },
+          { className: `${place === best ? 'best' : ''} ${place === lines.length - 1 ? 'taken' : ''}` },
+          make('td', {}, place === lines.length - 1 ? 'chosen' : ''),
           line.map((value, at) => cell(value, columns[at])),
         ),
       ),

@@ -1,5 +1,10 @@
 // The list of classes beside the map, and what is said of a row under the pointer.
 
+const howSure = (row) => {
+  const sure = percent(part(rows.p[row]));
+  return isGiven(row) ? `as labelled; the model is ${sure} sure` : `${sure} sure`;
+};
+
 // What is said of a row beside the pointer.
 const describeRow = (row) => {
   const second = rows.second[row];
@@ -18,7 +23,7 @@ const describeRow = (row) => {
         markOf(rows.code[row]),
         ' ',
         own(titleOf(rows.code[row]), { className: 'name' }),
-        `, ${percent(part(rows.p[row]))} sure`,
+        `, ${howSure(row)}`,
       ),
       second >= 0 && p2 >= 0.01
         ? make('div', { className: 'small' }, 'or ', own(titleOf(second)), `, ${percent(p2)}`)

@@ -11,12 +11,13 @@ const sayInterval = () => {
 };
 
 const startHead = () => {
-  const counts = { known: 0, novel: 0, unsure: 0, far: 0, skipped: 0 };
+  const counts = { known: 0, novel: 0, given: 0, unsure: 0, far: 0, skipped: 0 };
   for (let row = 0; row < nRows; row += 1) {
     const code = rows.code[row];
     if (code < 0) counts.skipped += 1;
     else {
       counts[classes[code].isKnown ? 'known' : 'novel'] += 1;
+      if (isGiven(row)) counts.given += 1;
       if (isUnsure(row)) counts.unsure += 1;
       if (isFar(row)) counts.far += 1;
     }
@@ -25,6 +26,13 @@ const startHead = () => {
   const nNovel = classes.length - nKnown;
   const far = counts.far
     ? `; ${number.format(counts.far)} ${counts.far === 1 ? 'row is' : 'rows are'} far from every class`
+    : '';
+  const areOrIs = (n) => (n === 1 ? 'is' : 'are');
+  const skipped = counts.skipped
+    ? `${count(counts.skipped, 'picture')} could not be read and ${areOrIs(counts.skipped)} left out`
+    : 'all of them on the map';
+  const labelled = counts.given
+    ? `; ${number.format(counts.given)} had a label and ${areOrIs(counts.given)} shown under it`
     : '';
   const share = (n) => (nRows ? percent(n / nRows) : '–');
   const sorted = `${count(nRows, 'row')} ${nRows === 1 ? 'was' : 'were'} sorted into ${count(classes.length, 'class', 'classes')}`;
@@ -37,9 +45,7 @@ const startHead = () => {
     tile(
       number.format(nRows),
       nRows === 1 ? 'row' : 'rows',
-      counts.skipped
-        ? `${count(counts.skipped, 'picture')} could not be read and ${counts.skipped === 1 ? 'is' : 'are'} left out`
-        : 'all of them on the map',
+      skipped + labelled,
     ),
     tile(
       number.format(counts.known),

@@ -56,7 +56,7 @@ const showTip = (row, isSpoken = false) => {
   tip.replaceChildren(describeRow(row));
   placeTip(row);
   if (!isSpoken) return;
-  const said = `${oneLine(row)}. ${titleOf(rows.code[row])}, ${percent(part(rows.p[row]))} sure.`;
+  const said = `${oneLine(row)}. ${titleOf(rows.code[row])}, ${howSure(row)}.`;
   byId('map-live').textContent = flat(said, 400);
 };
 

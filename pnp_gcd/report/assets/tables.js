@@ -25,7 +25,7 @@ const assignmentOf = (row) => {
     second >= 0 ? rounded(part(rows.p2[row])) : '',
     isThere ? rounded(part(rows.typicality[row])) : '',
   ];
-  return data.truth ? [...line, truthOf(row) ?? ''] : line;
+  return [...line, ...(given ? [isGiven(row) ? 'yes' : ''] : []), ...(data.truth ? [truthOf(row) ?? ''] : [])];
 };
 const HEADER = [
   'row',
@@ -37,6 +37,7 @@ const HEADER = [
   'second_class',
   'second_probability',
   'typicality',
+  ...(given ? ['labelled'] : []),
   ...(data.truth ? ['truth'] : []),
 ];
 
@@ -98,8 +99,9 @@ const startTables = () => {
   byId('next-hint').textContent = data.doubtful.length
     ? 'If you can label a few more rows, these are a good choice: their second class comes closest to the first. They ' +
       'are taken one by one; each makes others of its class, and others much like it, count less, so that they come ' +
-      'from many classes and no two tell the same. Rows surer than 95 % are left out. Rows are counted from 0.'
-    : 'The model is more than 95 % sure of every row: none stands out as worth a label.';
+      `from many classes and no two tell the same. Rows surer than 95 %${given ? ', and rows that had a label,' : ''} are ` +
+      'left out. Rows are counted from 0.'
+    : `The model is more than 95 % sure of every row${given ? ' without a label' : ''}: none stands out as worth a label.`;
   byId('save-doubtful').disabled = data.doubtful.length === 0;
   byId('next-more').addEventListener('click', () => {
     nShown = data.doubtful.length;

@@ -16,11 +16,14 @@ const tile = (value, title, hint, className = '') =>
 const showScores = () => {
   const [all, known, novel] = truth.accuracy;
   const [named, knownNamed, novelNamed] = truth.named;
+  const leftOut = truth.nGiven
+    ? `; ${count(truth.nGiven, 'row')} that had a label ${truth.nGiven === 1 ? 'was' : 'were'} left out`
+    : '';
   return [
     make(
       'p',
       { className: 'hint' },
-      `Scored on ${count(truth.nRows, 'row')} whose true class was told. Classes found are paired with true classes one ` +
+      `Scored on ${count(truth.nRows, 'row')} whose true class was told${leftOut}. Classes found are paired with true classes one ` +
         'to one, so that as many rows as possible agree: a novel class is right under any name.',
     ),
     make(
@@ -40,7 +43,7 @@ const showScores = () => {
       tile(
         number.format(truth.classes.length),
         'true classes',
-        `found: ${number.format(classes.filter((one) => one.size).length)} with rows ` +
+        `found: ${number.format(truth.nFound)} with rows ` +
           `(${truth.countError > 0 ? '+' : ''}${percent(truth.countError)})`,
       ),
     ),
