@@ -44,7 +44,7 @@ class CommandParser(argparse.ArgumentParser):
     """A parser that takes no option by its beginning alone, and names the nearest to a misspelt one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, allow_abbrev=False, **kwargs)
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         """Leave with 2, and say what was probably meant."""

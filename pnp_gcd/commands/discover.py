@@ -296,7 +296,7 @@ def _write_extras(
 
     extras: dict[str, Callable[[Path], None]] = {}
     if not arguments.no_report:
-        extras[REPORT] = lambda path: write_page(model, items, path, seen=seen)
+        extras[REPORT] = lambda path: write_page(model, items, path, given=assigned.labels, seen=seen)
     if arguments.sort_images is not None:
         paths, classes, by = items.rows.tolist(), assigned.classes.tolist(), arguments.sort_images
         extras[SORTED] = lambda path: sort_images(paths, classes, path, by=by)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pnp_gcd.commands.arguments import add_command, add_items, add_output_options
 from pnp_gcd.commands.bundles import Bundle, open_bundle
+from pnp_gcd.commands.given_labels import find_given
 from pnp_gcd.commands.items import Items
 from pnp_gcd.commands.label_files import read_labels, type_like
 from pnp_gcd.commands.outputs import check_free
@@ -53,7 +54,18 @@ def _run_report(arguments: argparse.Namespace) -> int:
     bundle = open_bundle(arguments.model)
     items = bundle.read(arguments.items, id_column=arguments.id_column)
     truth = None if arguments.truth is None else _read_truth(arguments, bundle, items)
-    write_page(bundle.model, items, arguments.out, truth=truth, title=arguments.title, overwrite=True)
+    seen = bundle.model.inspect(items.rows)
+    given = find_given(bundle, items, typicality=seen.typicality)
+    write_page(
+        bundle.model,
+        items,
+        arguments.out,
+        truth=truth,
+        given=[given.get(name) for name in items.ids] if given else None,
+        title=arguments.title,
+        overwrite=True,
+        seen=seen,
+    )
     if arguments.json:
         print(json.dumps({"written": str(arguments.out), "items": len(items.ids)}))
     else:
