@@ -330,7 +330,7 @@ def test_a_full_disk_leaves_nothing_behind(data, full, capsys):
 
 
 def test_a_report_that_fails_does_not_lose_the_fit(data, tmp_path, monkeypatch, capsys):
-    def fail(model, items, path, seen):
+    def fail(model, items, path, **_):
         path.write_text("half")
         raise OSError("No space left on device")
 
