@@ -14,16 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pnp_gcd import __version__
-from pnp_gcd.benchmark.analyse_command import add_analyse
-from pnp_gcd.benchmark.command import add_bench
-from pnp_gcd.commands.arguments import UsageError
-from pnp_gcd.commands.confirm import add_confirm
-from pnp_gcd.commands.demo import add_demo
-from pnp_gcd.commands.discover import add_discover
-from pnp_gcd.commands.merge import add_merge
-from pnp_gcd.commands.predict import add_predict
-from pnp_gcd.commands.rename import add_rename
-from pnp_gcd.commands.report import add_report
+from pnp_gcd.commands.arguments import CommandParser, UsageError, word_for_shell
 
 __all__ = ["main"]
 
@@ -51,12 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code: 0 if all went well, 1 on an error, 2 without a command, 130 on Ctrl-C. Wrong
         arguments leave through ``SystemExit(2)``, as argparse does.
     """
-    parser = _build_parser()
-    arguments = parser.parse_args(argv)
-    if arguments.command is None:
-        parser.print_help(sys.stderr)
-        return 2
+    arguments = argparse.Namespace()
     try:
+        parser = _build_parser()
+        arguments = _parse(parser, argv)
+        if arguments.command is None:
+            parser.print_help(sys.stderr)
+            return 2
         with _one_line_warnings():
             code: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -67,13 +59,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_output()
         return 0
     except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
-        print(f"pnp-gcd: error: {_on_one_line(error)}", file=sys.stderr)
+        weights = "--weights" if hasattr(arguments, "weights") else "--backbone-weights"
+        print(f"pnp-gcd: error: {word_for_shell(_on_one_line(error), weights=weights)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     return code
 
 
+def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the arguments; those that are left over are told by the command's own parser."""
+    arguments, strange = parser.parse_known_args(argv)
+    if strange:
+        getattr(arguments, "parser", parser).error(f"unrecognized arguments: {' '.join(strange)}")
+    return arguments
+
+
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    from pnp_gcd.benchmark.analyse_command import add_analyse
+    from pnp_gcd.benchmark.command import add_bench
+    from pnp_gcd.commands.confirm import add_confirm
+    from pnp_gcd.commands.demo import add_demo
+    from pnp_gcd.commands.discover import add_discover
+    from pnp_gcd.commands.merge import add_merge
+    from pnp_gcd.commands.predict import add_predict
+    from pnp_gcd.commands.rename import add_rename
+    from pnp_gcd.commands.report import add_report
+
+    parser = CommandParser(
         prog="pnp-gcd",
         description="Find the known and the new classes in unlabelled rows, and how many there are.",
         epilog=_EPILOG,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,7 +71,11 @@ def test_without_a_command_help_goes_to_standard_error():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["discovr"], "invalid choice: 'discovr'"),
+        (["discovr"], "Did you mean discover?"),
+        (["xyz"], "invalid choice: 'xyz'"),
+        (["merge", "found", "a", "b", "--forc"], "unrecognized arguments: --forc. Did you mean --force?"),
+        (["merge", "found", "a", "b", "--ot=x"], "unrecognized arguments: --ot=x. Did you mean --out?"),
+        (["merge", "found", "a", "b", "--qqqq"], "unrecognized arguments: --qqqq\n"),
         (["discover", "--out", "x"], "one of the arguments --images --embeddings --table is required"),
         (["predict", "found", "x", "--reject-below", "2"], "must be a number from 0 to 1"),
         (["demo", "--seed", "-3"], "must be an integer from 0"),
@@ -92,6 +97,18 @@ def test_wrong_arguments_exit_with_2(arguments, message, capsys):
         (ValueError("two\nlines"), 1, "pnp-gcd: error: two lines"),
         (MemoryError(), 1, "the memory is full"),
         (BrokenPipeError(), 0, ""),
+        (
+            ValueError(
+                "Check the network, or pass backbone_weights= the path of a file, or None for random weights."
+            ),
+            1,
+            "or pass --backbone-weights FILE, or --backbone-weights none for random weights.",
+        ),
+        (
+            ValueError('backbone_weights="w.pth" cannot be read'),
+            1,
+            '--backbone-weights "w.pth" cannot be read',
+        ),
         (ImportError("No module named 'infomap'"), 1, "No module named 'infomap'"),
     ],
 )
@@ -106,6 +123,25 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(error, code, message, monk
     assert captured.out == ""
     assert message in captured.err
     assert "Traceback" not in captured.err
+
+
+def test_an_interrupt_while_commands_are_imported_exits_with_130(monkeypatch, capsys):
+    def fail():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_build_parser", fail)
+    assert cli.main(["demo"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_the_wording_that_is_translated_is_the_librarys():
+    """If it changes there, its translation has to change too."""
+    root = Path(pnp_gcd.__file__).parent
+    assert (
+        "backbone_weights= the path of a file, or None for random weights"
+        in (root / "backbones.py").read_text()
+    )
+    assert "merge_classes([[{name!r}, …]])" in (root / "curation.py").read_text()
 
 
 def test_the_table_is_aligned_and_says_what_it_shows():

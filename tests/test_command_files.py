@@ -161,7 +161,7 @@ def test_arrays_are_read_with_and_without_ids(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be read as an array"),
+        (b"", "is empty"),
         (b"\x93NUMPY\x01\x00v\x00{", "cannot be read as an array"),
         (b"PK\x03\x04 no zip", "cannot be read as an array"),
         (b"just text", "cannot be read as an array"),
@@ -273,7 +273,11 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         ("x\n1\ntwo\n", {}, "'two' in line 3 of column 'x', no finite number"),
         ("x\n1\ninf\n", {}, "'inf' in line 3"),
         ("x\n1\n", {"id_column": "key"}, "--id-column 'key' is no column of .* which has 'x'"),
-        ("a;b\n1;2\n", {"id_column": "a"}, "separated by semicolons"),
+        ("id;x\na;1\nb;2\n", {}, None),
+        ('"id, own";x\n"a,b";1\nc;2\n', {"id_column": "id, own"}, None),
+        ("x;y\n0,5;1\n", {}, "'0,5' in line 2 of column 'x', no finite number. Write decimals with a point"),
+        ("", {}, "is empty"),
+        ("\n", {}, "is empty"),
         ("a\nb\n", {}, "no column of numbers"),
         ("x\n", {}, "0 rows"),
         ("x,x\n1,2\n", {}, "names that differ"),
@@ -287,6 +291,24 @@ def test_what_is_wrong_with_a_table_is_told_with_its_place(tmp_path, text, optio
         return
     with pytest.raises(ValueError, match=message):
         read_items([path], EMBEDDINGS, **options)
+
+
+def test_a_table_in_another_encoding_is_told_how_spreadsheets_save_utf8(tmp_path):
+    (tmp_path / "t.csv").write_bytes("id;Größe\na;1\n".encode("cp1252"))
+    with pytest.raises(ValueError, match='no UTF-8: .*0xf6.*"CSV UTF-8"'):
+        open_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "recipe", [Recipe("texts", None, "text", None, "tfidf"), Recipe("table", columns=("x",))]
+)
+def test_a_column_that_a_model_needs_is_not_asked_for_by_an_option(tmp_path, recipe):
+    path = write(tmp_path / "t.csv", "body\nhello\n")
+    with pytest.raises(ValueError, match="has no column '(text|x)', but 'body'.*rename yours") as caught:
+        read_items([path], recipe, is_kept=True)
+    assert "--" not in str(caught.value)
+    with pytest.raises(ValueError, match="Name one of them: --(text-column|features)"):
+        read_items([path], recipe)
 
 
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
@@ -332,6 +354,22 @@ def test_labels_find_images_by_path_or_by_a_name_that_only_one_has(tmp_path):
         read_labels(path, ids, are_files=True)
 
 
+@pytest.mark.parametrize("name", ["nr", "id"])
+def test_labels_are_found_under_the_likely_column_or_else_under_id(tmp_path, name):
+    path = write(tmp_path / "l.csv", f"{name},label\na,rose\n")
+    assert read_labels(path, ["a", "b"], likely_id_column="nr") == ["rose", None]
+
+
+def test_no_option_is_blamed_that_was_not_passed(tmp_path):
+    path = write(tmp_path / "l.csv", "key,class\na,rose\n")
+    with pytest.raises(
+        ValueError, match="l.csv' has no column 'id', but 'key', 'class'. Name .*: --id-column"
+    ):
+        read_labels(path, ["a"], likely_id_column="nr")
+    with pytest.raises(ValueError, match="l.csv' has no column 'label'.* Name .*: --label-column"):
+        read_labels(path, ["a"], id_column="key")
+
+
 def test_empty_labels_and_minus_one_mean_none(tmp_path):
     path = write(tmp_path / "l.csv", "key,kind\n0,a\n1,\n2,-1\n3, \n")
     assert read_labels(path, list("01234"), id_column="key", label_column="kind") == ["a", *[None] * 4]
@@ -342,8 +380,8 @@ def test_empty_labels_and_minus_one_mean_none(tmp_path):
     [
         ("id,label\n0,a\n0,b\n", "two labels for '0': 'a' in line 2, 'b' in line 3"),
         ("id,label\n9,a\n8,a\n7,a\n6,a\n", r"4 ids that no item has: '9' \(line 2\), '8' .*, …"),
-        ("id,kind\n0,a\n", "--label-column 'label' is no column"),
-        ("row,label\n0,a\n", "--id-column 'id' is no column"),
+        ("id,kind\n0,a\n", "has no column 'label'"),
+        ("row,label\n0,a\n", "has no column 'id'"),
     ],
 )
 def test_labels_that_fit_no_item_are_refused(tmp_path, text, message):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from conftest import make_world
 
-from pnp_gcd import PNPDiscoverer, cli
+from pnp_gcd import PNPDiscoverer, cli, report
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd.commands import pages
 
@@ -184,12 +184,12 @@ def test_force_replaces_what_discover_wrote_and_nothing_else(data, found, capsys
         (["--embeddings", "X.npy", "--labels", "labels.csv", "--set", "verbose=1"], 2, "Use --progress"),
         (
             ["--embeddings", "X.npy", "--labels", "labels.csv", "--set", "max_iter=few"],
-            1,
+            2,
             "'max_iter' parameter",
         ),
         (
             ["--embeddings", "X.npy", "--labels", "labels.csv", "--n-clusters", "1"],
-            1,
+            2,
             "below the 2 known classes",
         ),
         (["--embeddings", "no.npy", "--labels", "labels.csv"], 1, "'no.npy' is no file"),
@@ -330,7 +330,7 @@ def test_a_full_disk_leaves_nothing_behind(data, full, capsys):
 
 
 def test_a_report_that_fails_does_not_lose_the_fit(data, tmp_path, monkeypatch, capsys):
-    def fail(model, items, path, seen):
+    def fail(model, items, path, **_):
         path.write_text("half")
         raise OSError("No space left on device")
 
@@ -566,7 +566,7 @@ def test_integer_classes_take_names_and_stay_unconfirmed_if_nobody_named_them(wo
     ("arguments", "code", "message"),
     [
         (["rename", "novel_9=x"], 1, "'novel_9' is no class of the model, which has '=tulip', 'novel_0'"),
-        (["rename", "novel_0=rose"], 1, "Two classes would be called 'rose'"),
+        (["rename", "novel_0=rose"], 1, "one class by pnp-gcd merge MODEL 'rose' OTHER."),
         (["rename", "novel_0=-1"], 1, "marks unlabelled rows"),
         (["rename", "novel_0="], 1, "empty name"),
         (["rename", "novel_0=a", "novel_0=b"], 1, "two names: 'a' and 'b'"),
@@ -644,6 +644,29 @@ def test_an_item_that_has_changed_loses_its_label_and_others_keep_theirs(found, 
     assert json.loads(captured.out)["given"] == world.has_label.sum() - 1
     assert "pnp-gcd: warning: 1 of " in captured.err
     assert "or have changed" in captured.err
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What write_report was given as labels, call by call."""
+    calls = []
+    monkeypatch.setattr(report, "write_report", lambda *_, given, **__: calls.append(given))
+    return calls
+
+
+def test_the_page_is_told_the_labels_that_discover_was_given(data, world, tmp_path, told):
+    labels = [NAMES[true] if has else None for true, has in zip(world.y, world.has_label, strict=True)]
+    arguments = ["--embeddings", data / "X.npy", "--labels", data / "labels.csv", "--out", tmp_path / "found"]
+    assert run("discover", *arguments, *QUICK) == 0
+    assert run("report", tmp_path / "found", data / "X.npy", "--out", tmp_path / "page.html") == 0
+    assert told == [labels, labels]
+
+
+def test_the_page_of_other_items_is_told_no_labels(first, world, tmp_path, told, capsys):
+    np.save(tmp_path / "X.npy", world.X[::-1])
+    assert run("report", first[0], tmp_path / "X.npy", "--out", tmp_path / "page.html") == 0
+    assert told == [None]
+    assert "not those that discover was shown" in one_line(capsys.readouterr().err)
 
 
 def test_report_is_written_beside_the_truth_and_not_over_another_file(first, data, tmp_path, capsys):

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import difflib
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = [
+    "CommandParser",
     "UsageError",
     "add_command",
     "add_items",
@@ -21,10 +24,41 @@ __all__ = [
     "read_seed",
     "read_share",
     "read_value",
+    "word_for_shell",
 ]
 
 _LARGEST_SEED = 2**32 - 1
 _EXIT_CODES = "exit codes: 0 all went well, 1 an error, 2 wrong arguments, 130 interrupted by Ctrl-C"
+# What messages of the library advise in Python, and how a command line says it.
+_WORDINGS = (
+    (
+        r"backbone_weights= the path of a file, or None for random weights",
+        "{weights} FILE, or {weights} none for random weights",
+    ),
+    (r"backbone_weights=(?=[\"'])", "{weights} "),
+    (r"merge_classes\(\[\[(.+?), …\]\]\)", r"pnp-gcd merge MODEL \1 OTHER"),
+)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that takes no option by its beginning alone, and names the nearest to a misspelt one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with 2, and say what was probably meant."""
+        wrong = re.search(r"unrecognized arguments: (-\S*?)(?:[=\s]|$)|invalid choice: '([^']*)'", message)
+        if wrong is not None:
+            option, command = wrong.groups()
+            known = list(self._option_string_actions) if option else self._command_names()
+            close = difflib.get_close_matches(option or command, known, n=1)
+            message += f". Did you mean {close[0]}?" if close else ""
+        super().error(message)
+
+    def _command_names(self) -> list[str]:
+        actions = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        return [name for action in actions for name in action.choices]
 
 
 class UsageError(ValueError):
@@ -59,6 +93,7 @@ def add_command(
         epilog="\n".join([*lines, "", _EXIT_CODES]),
         formatter_class=_ExampleFormatter,
     )
+    parser.set_defaults(parser=parser)
     return parser
 
 
@@ -131,6 +166,30 @@ def read_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return text
+
+
+def word_for_shell(message: str, *, weights: str = "--backbone-weights") -> str:
+    """Return a message of the library with options and commands in place of Python.
+
+    Parameters
+    ----------
+    message : str
+    weights : str, default="--backbone-weights"
+        The command's option for a network's weights.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from pnp_gcd.commands.arguments import word_for_shell
+    >>> word_for_shell("Make them one class by merge_classes([['rose', …]]).")
+    "Make them one class by pnp-gcd merge MODEL 'rose' OTHER."
+    """
+    for python, shell in _WORDINGS:
+        message = re.sub(python, shell.replace("{weights}", weights), message)
+    return message
 
 
 class _ExampleFormatter(argparse.HelpFormatter):

@@ -65,7 +65,7 @@ class Bundle:
 
     def read(self, sources: Sequence[Path], *, id_column: str | None = None, verbose: int = 0) -> Items:
         """Read items as the model needs them."""
-        items = read_items(sources, self.recipe, id_column=id_column)
+        items = read_items(sources, self.recipe, id_column=id_column, is_kept=True)
         embedder = self.recipe.embedder
         if embedder not in (None, "tfidf") and not os.path.isdir(embedder):
             raise FileNotFoundError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pnp_gcd.commands.arguments import add_command, add_output_options, read_assignment, read_seed
+from pnp_gcd.commands.arguments import UsageError, add_command, add_output_options, read_assignment, read_seed
 from pnp_gcd.commands.assignments import Assignments, assign
 from pnp_gcd.commands.bundles import (
     ASSIGNMENTS,
@@ -166,7 +166,7 @@ def _run_discover(arguments: argparse.Namespace) -> int:
     _check_out(arguments)
     is_shown = (arguments.progress or sys.stderr.isatty()) and not arguments.quiet
     model = PNPDiscoverer(**parameters, verbose=int(is_shown))
-    model._validate_params()
+    _check_parameters(model)
     source = _source(arguments)
     items = read_items(
         [source],
@@ -176,6 +176,7 @@ def _run_discover(arguments: argparse.Namespace) -> int:
         label_column=arguments.label_column or "label",
     )
     labels = _read_labels(arguments, items)
+    _check_number(arguments.n_clusters, labels)
     words = _learn_words(items)
     items = embed_items(items, words=words, device=model.device, verbose=model.verbose)
     began = time.perf_counter()
@@ -195,6 +196,23 @@ def _run_discover(arguments: argparse.Namespace) -> int:
     if failure:
         raise RuntimeError(f"{failure} The rest is in {str(out)!r}; pnp-gcd report makes a page from it.")
     return 0
+
+
+def _check_parameters(model: PNPDiscoverer) -> None:
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check_number(n_clusters: int | None, labels: list[str | None]) -> None:
+    """Refuse, before anything takes long, fewer classes than are known."""
+    n_known = len(set(labels) - {None})
+    if n_clusters is not None and n_clusters < n_known:
+        raise UsageError(
+            f"--n-clusters {n_clusters} is below the {n_known} known classes, which it counts too. Pass at "
+            f"least {n_known}, or leave it away."
+        )
 
 
 def _source(arguments: argparse.Namespace) -> Path:
@@ -278,7 +296,7 @@ def _write_extras(
 
     extras: dict[str, Callable[[Path], None]] = {}
     if not arguments.no_report:
-        extras[REPORT] = lambda path: write_page(model, items, path, seen=seen)
+        extras[REPORT] = lambda path: write_page(model, items, path, given=assigned.labels, seen=seen)
     if arguments.sort_images is not None:
         paths, classes, by = items.rows.tolist(), assigned.classes.tolist(), arguments.sort_images
         extras[SORTED] = lambda path: sort_images(paths, classes, path, by=by)

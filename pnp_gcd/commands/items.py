@@ -48,7 +48,12 @@ class Items:
 
 
 def read_items(
-    sources: Sequence[Path], recipe: Recipe, *, id_column: str | None = None, label_column: str | None = None
+    sources: Sequence[Path],
+    recipe: Recipe,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    is_kept: bool = False,
 ) -> Items:
     """Read items of the kind that a recipe tells.
 
@@ -62,6 +67,8 @@ def read_items(
         One that has to be there.
     label_column : str or None, default=None
         Column that is no feature, even if it holds numbers.
+    is_kept : bool, default=False
+        Whether the recipe was kept beside a model, so that no option can change it.
 
     Returns
     -------
@@ -87,9 +94,11 @@ def read_items(
     ids = _name_rows(cells, table.n_rows, path, table)
     recipe = replace(recipe, id_column=id_column)
     if recipe.text_column is not None:
-        table.check(recipe.text_column, "--text-column")
+        _check_column(table, recipe.text_column, "--text-column", is_kept)
         texts = table.texts(recipe.text_column)
         return Items(ids, texts, texts, recipe)
+    for name in recipe.columns or ():
+        _check_column(table, name, "--features", is_kept)
     return _read_vectors(table, ids, recipe, label_column)
 
 
@@ -185,6 +194,8 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise FileNotFoundError(
             f"{str(path)!r} is {what}. Pass an array that ends in .npy or .npz, or a table."
         )
+    if not path.stat().st_size:
+        raise ValueError(f"{str(path)!r} is empty. Write it with np.save or np.savez.")
     try:
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
@@ -198,6 +209,13 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         ) from error
 
 
+def _check_column(table: DataTable, name: str, option: str, is_kept: bool) -> None:
+    if is_kept:
+        table.check(name, advice="The model was made with a column of this name: rename yours in the table.")
+    else:
+        table.check(name, option)
+
+
 def _read_vectors(table: DataTable, ids: list[str], recipe: Recipe, label_column: str | None) -> Items:
     columns = recipe.columns
     if columns is None:
@@ -207,8 +225,6 @@ def _read_vectors(table: DataTable, ids: list[str], recipe: Recipe, label_column
                 f"{str(table.path)!r} has no column of numbers, but {table.names[:8]}. Write embeddings into "
                 "columns, or name the column of texts: --table FILE --text-column NAME."
             )
-    for name in columns:
-        table.check(name, "--features")
     rows = table.numbers(columns)
     if recipe.kind == "table":
         shown: Any = {name: table.texts(name) for name in table.names}

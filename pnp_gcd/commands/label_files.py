@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd.commands.cells import restore_cell
-from pnp_gcd.commands.tables import open_table
+from pnp_gcd.commands.tables import DataTable, open_table
 from pnp_gcd.datasets.folders import read_image_folder
 
 __all__ = ["is_integer", "read_folder_labels", "read_label_column", "read_labels", "type_labels", "type_like"]
@@ -31,6 +31,7 @@ def read_labels(
     *,
     id_column: str | None = None,
     label_column: str | None = None,
+    likely_id_column: str | None = None,
     are_files: bool = False,
     option: str = "--labels",
 ) -> list[str | None]:
@@ -43,7 +44,9 @@ def read_labels(
     ids : sequence of str
         Of the items. Those that the file does not name have no label.
     id_column, label_column : str or None
-        Names of the columns; None takes "id" and "label".
+        Names of the columns that were asked for; None takes "id" and "label".
+    likely_id_column : str or None
+        Column of ids that is taken before "id", if it is there and none was asked for.
     are_files : bool, default=False
         Whether ids are paths, for which the file's name will do where only one has it.
     option : str, default="--labels"
@@ -54,9 +57,8 @@ def read_labels(
     list of str or None
     """
     table = open_table(path)
-    id_column, label_column = id_column or "id", label_column or "label"
-    table.check(id_column, "--id-column")
-    table.check(label_column, "--label-column")
+    id_column = _find_column(table, "--id-column", id_column, (likely_id_column, "id"))
+    label_column = _find_column(table, "--label-column", label_column, ("label",))
     places = _find_places(ids, are_files)
     labels: list[str | None] = [None] * len(ids)
     said: dict[int, int] = {}
@@ -113,6 +115,17 @@ def type_like(classes: NDArray[Any], labels: Sequence[str | None]) -> list[Any]:
     given = [label for label in labels if label is not None]
     as_integers = classes.dtype.kind in "iu" and all(map(is_integer, given))
     return [None if label is None else int(label) if as_integers else label for label in labels]
+
+
+def _find_column(table: DataTable, option: str, asked: str | None, usual: Sequence[str | None]) -> str:
+    """Return the column that was asked for, else the first usual one that is there."""
+    if asked is not None:
+        table.check(asked, option)
+        return asked
+    found = next((name for name in usual if name in table.names), None)
+    if found is None:
+        table.check(str(usual[-1]), advice=f"Name the column: {option}.")
+    return str(found)
 
 
 def _read_label(cell: str) -> str | None:

@@ -25,6 +25,7 @@ def write_page(
     path: Path,
     *,
     truth: Any = None,
+    given: Sequence[str | None] | None = None,
     title: str | None = None,
     overwrite: bool = False,
     seen: Inspection | None = None,
@@ -38,6 +39,8 @@ def write_page(
     path : Path
     truth : array or None
         True classes, if they are known.
+    given : sequence of str or None, or None
+        Labels that items were given, as text.
     title : str or None
     overwrite : bool, default=False
     seen : Inspection or None
@@ -50,8 +53,17 @@ def write_page(
         shown = _as_frame(shown)
     elif items.recipe.kind == "embeddings" and shown is not None and not all(map(os.path.isfile, shown)):
         shown = [f"id {name}" for name in shown]  # names of pictures that are not here are no pictures
+    classes = {str(value): value for value in model.classes_.tolist()}
     write_report(
-        model, items.rows, path, items=shown, truth=truth, title=title, overwrite=overwrite, inspection=seen
+        model,
+        items.rows,
+        path,
+        items=shown,
+        truth=truth,
+        given=None if given is None else [None if label is None else classes[label] for label in given],
+        title=title,
+        overwrite=overwrite,
+        inspection=seen,
     )
 
 

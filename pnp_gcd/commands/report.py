@@ -12,6 +12,7 @@ from typing import Any
 
 from pnp_gcd.commands.arguments import add_command, add_items, add_output_options
 from pnp_gcd.commands.bundles import Bundle, open_bundle
+from pnp_gcd.commands.given_labels import find_given
 from pnp_gcd.commands.items import Items
 from pnp_gcd.commands.label_files import read_labels, type_like
 from pnp_gcd.commands.outputs import check_free
@@ -37,7 +38,10 @@ def add_report(commands: Any) -> None:
     add_items(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, .html")
     parser.add_argument(
-        "--truth", type=Path, metavar="FILE", help="table with the columns id and label: the true classes"
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="table of the true classes: ids, under the name that they have for discover or id, and label",
     )
     parser.add_argument("--label-column", metavar="NAME", help="column of --truth (default: label)")
     parser.add_argument("--title", metavar="TEXT", help="of the page")
@@ -50,7 +54,18 @@ def _run_report(arguments: argparse.Namespace) -> int:
     bundle = open_bundle(arguments.model)
     items = bundle.read(arguments.items, id_column=arguments.id_column)
     truth = None if arguments.truth is None else _read_truth(arguments, bundle, items)
-    write_page(bundle.model, items, arguments.out, truth=truth, title=arguments.title, overwrite=True)
+    seen = bundle.model.inspect(items.rows)
+    given = find_given(bundle, items, typicality=seen.typicality)
+    write_page(
+        bundle.model,
+        items,
+        arguments.out,
+        truth=truth,
+        given=[given.get(name) for name in items.ids] if given else None,
+        title=arguments.title,
+        overwrite=True,
+        seen=seen,
+    )
     if arguments.json:
         print(json.dumps({"written": str(arguments.out), "items": len(items.ids)}))
     else:
@@ -64,6 +79,7 @@ def _read_truth(arguments: argparse.Namespace, bundle: Bundle, items: Items) -> 
         items.ids,
         id_column=arguments.id_column,
         label_column=arguments.label_column,
+        likely_id_column=items.recipe.id_column or bundle.recipe.id_column,
         are_files=bundle.recipe.kind == "images",
         option="--truth",
     )

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.datasets.tables import Table, parse_table, read_table
+from pnp_gcd.datasets.tables import Table, is_decimal_comma, parse_table, read_table
 
 __all__ = ["DataTable", "open_table"]
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
+_LEAVE_OUT = "; discover leaves a column out if --features names the others."
 
 
 class DataTable(ABC):
@@ -44,18 +45,17 @@ class DataTable(ABC):
     def line(self, row: int) -> str:
         """Return what a message calls a row."""
 
-    def check(self, name: str, option: str) -> None:
-        """Refuse the name of a column that is not there."""
+    def check(self, name: str, option: str | None = None, *, advice: str | None = None) -> None:
+        """Refuse the name of a column that is not there; the option is the one that it was passed by."""
         if name in self.names:
             return
-        hint = ""
-        if len(self.names) == 1 and ";" in self.names[0]:
-            hint = " It is separated by semicolons: save it with commas."
-        raise ValueError(
-            f"{option} {name!r} is no column of {str(self.path)!r}, which has "
-            f"{', '.join(map(repr, self.names[:8]))}{', …' if len(self.names) > 8 else ''}.{hint} "
-            f"Name one of them: {option}."
-        )
+        some = ", ".join(map(repr, self.names[:8])) + (", …" if len(self.names) > 8 else "")
+        path = repr(str(self.path))
+        if option is not None:
+            said = f"{option} {name!r} is no column of {path}, which has {some}."
+        else:
+            said = f"{path} has no column {name!r}, but {some}."
+        raise ValueError(f"{said} {advice or f'Name one of them: {option}.'}")
 
 
 def open_table(path: Path) -> DataTable:
@@ -99,7 +99,7 @@ class _TextTable(DataTable):
 
     def numeric_names(self, leave_out: Sequence[str | None]) -> list[str]:
         names = [name for name in self.names if name not in leave_out]
-        return [name for name in names if any(map(_is_number, self.texts(name)))]
+        return [name for name in names if _are_meant_as_numbers(self.texts(name))]
 
     def line(self, row: int) -> str:
         return f"line {self._table.lines[row]}"
@@ -112,9 +112,11 @@ class _TextTable(DataTable):
         except ValueError:
             bad = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)])
         if len(bad):
+            cell = cells[bad[0]]
+            advice = "Write decimals with a point" if is_decimal_comma(cell) else "Mend it"
             raise ValueError(
-                f"{str(self.path)!r} has {cells[bad[0]]!r} in {self.line(bad[0])} of column {name!r}, no "
-                "finite number. Mend it, or leave the column out: --features takes names, commas between."
+                f"{str(self.path)!r} has {cell!r} in {self.line(bad[0])} of column {name!r}, no finite "
+                f"number. {advice}{_LEAVE_OUT}"
             )
         return column
 
@@ -170,9 +172,14 @@ class _ParquetTable(DataTable):
         if len(bad):
             raise ValueError(
                 f"{str(self.path)!r} has no finite number in {self.line(bad[0])} of column {name!r}. Mend "
-                "it, or leave the column out: --features takes names, commas between."
+                f"it{_LEAVE_OUT}"
             )
         return column
+
+
+def _are_meant_as_numbers(cells: list[str]) -> bool:
+    """Tell whether a column has a number; decimal commas alone are meant so, and are refused later."""
+    return any(map(_is_number, cells)) or all(map(is_decimal_comma, cells))
 
 
 def _is_number(cell: str) -> bool:

@@ -6,7 +6,9 @@ Knows files, arrays and labels: no image is opened, no estimator known.
 from __future__ import annotations
 
 import csv
+import itertools
 import os
+import re
 import tokenize
 import zipfile
 import zlib
@@ -98,7 +100,8 @@ def load_csv(
     Parameters
     ----------
     path : str or path
-        ``.csv``, separated by commas, or ``.tsv``, by tabs; UTF-8, names of columns in the first line.
+        ``.csv``, separated by commas, or by semicolons if the first line has no comma, or ``.tsv``, by
+        tabs; UTF-8, names of columns in the first line. Decimals have a point.
     label : str, default="label"
         Column of the true classes. They are read as text.
     text : str or None, default=None
@@ -210,22 +213,37 @@ def read_table(path: Path, *, has_quotes: bool = True) -> Table:
 
 
 def parse_table(file: TextIO, path: Path, *, separator: str = ",", has_quotes: bool = True) -> Table:
-    """Read a table from an open file; messages name it by ``path``."""
+    """Read a table from an open file; messages name it by ``path``.
+
+    Semicolons separate in place of commas if the first line has no other.
+    """
     rows: list[list[str]] = []
     lines: list[int] = []
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
-    reader = csv.reader(file, delimiter=separator, strict=True, quoting=quoting)
     try:
+        first = next(file, "")
+        if separator == "," and _has_semicolons(first):
+            separator = ";"
+        reader = csv.reader(itertools.chain([first], file), delimiter=separator, strict=True, quoting=quoting)
         names = next(reader, [])
         for row in reader:
             if row:
                 rows.append(row)
                 lines.append(reader.line_num)
-    except (csv.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ValueError(
-            f"{str(path)!r} cannot be read near line {reader.line_num + 1}: {error}. Write it as UTF-8 "
-            "with quotes around cells that hold separators, quotes or line breaks."
+            f"{str(path)!r} is no UTF-8: {error.reason} {error.object[error.start]:#x}. Save it so; in a "
+            'spreadsheet program that is called "CSV UTF-8".'
         ) from error
+    except csv.Error as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be read near line {reader.line_num + 1}: {error}. Write quotes around "
+            "cells that hold separators, quotes or line breaks."
+        ) from error
+    if not names and not rows:
+        raise ValueError(
+            f"{str(path)!r} is empty. Write names of columns into its first line, and rows below."
+        )
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise ValueError(
@@ -238,6 +256,17 @@ def parse_table(file: TextIO, path: Path, *, separator: str = ",", has_quotes: b
             "and names that differ."
         )
     return Table(path, names, rows, lines)
+
+
+def is_decimal_comma(cell: str) -> bool:
+    """Tell whether a cell is a number but for its comma, as some spreadsheet programs write."""
+    return re.fullmatch(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", cell) is not None
+
+
+def _has_semicolons(line: str) -> bool:
+    """Tell whether semicolons separate the names of a first line: quotes aside, it has no comma."""
+    bare = re.sub(r'"[^"]*"', "", line)
+    return ";" in bare and "," not in bare
 
 
 def make_text_array(texts: list[str]) -> NDArray[Any]:
@@ -257,13 +286,14 @@ def _read_numbers(table: Table, label: str, ignore: Sequence[str]) -> NDArray[np
             continue
         column = np.array([_read_number(cell) for cell in table.column(name, "label")])
         bad = np.flatnonzero(np.isnan(column))
-        if len(bad) == len(column):
+        cell = table.column(name, "label")[bad[0]] if len(bad) else ""
+        if len(bad) == len(column) and not is_decimal_comma(cell):
             continue
         if len(bad):
-            cell = table.column(name, "label")[bad[0]]
+            advice = "Write decimals with a point" if is_decimal_comma(cell) else "Mend it"
             raise ValueError(
                 f"{str(table.path)!r} has {cell!r} in line {table.lines[bad[0]]} of column {name!r}, no "
-                f"finite number. Mend it, or leave the column out: ignore=[{name!r}]."
+                f"finite number. {advice}, or leave the column out: ignore=[{name!r}]."
             )
         columns.append(column)
     if not columns:
