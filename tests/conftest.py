@@ -1,11 +1,16 @@
 """The small worlds that several test files look at."""
 
 import os
+import signal
 from typing import NamedTuple
 
 # Tests side by side get one thread each: two that spin for the same core take many times as long.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A job that a shell started in the background ignores Ctrl-C, and so would every test of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before infomap: imported after it, faiss makes infomap crash the interpreter (both are SWIG modules that
 # share one type table). test_clustering.py tests that in a process of its own.
