@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pnp_gcd.matching import match_by_similarity
+from pnp_gcd.neighbours import find_nearest
 
 __all__ = [
     "PotentialPrototypes",
@@ -155,7 +156,8 @@ def count_taken(prober: Prober, features: NDArray[np.float32]) -> int:
     if is_active.all() or not is_active.any():
         return 0
     memory = functional.normalize(prober.memory.detach(), dim=1).cpu().numpy()
-    sizes = np.bincount((features @ memory.T).argmax(axis=1), minlength=len(memory))
+    nearest = find_nearest(features, memory, 1).indices[:, 0]  # in blocks: rows times prototypes are many
+    sizes = np.bincount(nearest, minlength=len(memory))
     least = max(_TAKEN_PART * float(np.median(sizes[is_active])), 1.0)
     return int((sizes[~is_active] >= least).sum())
 
