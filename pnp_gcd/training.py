@@ -1,4 +1,4 @@
-"""The loop of the paper: encode, cluster, refresh the prototypes, train an epoch.
+"""The loop of the paper: calibrate, train epoch by epoch, label.
 
 Knows arrays, codes and settings: no scikit-learn estimators, no class names, no truth about
 unlabelled rows.
@@ -6,8 +6,6 @@ unlabelled rows.
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,35 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from pnp_gcd import objectives, schedules
 from pnp_gcd.calibration import Calibration, Request, calibrate
-from pnp_gcd.clustering import mean_directions
-from pnp_gcd.encoders import ProjectionHead
-from pnp_gcd.exceptions import DiscoveryWarning
-from pnp_gcd.geometry import reduce_rows, unit_rows
-from pnp_gcd.grouping import Grouping
-from pnp_gcd.labelling import (
-    Labelling,
-    classify_rows,
-    fit_sharpness,
-    label_groups,
-    measure_closeness,
-    score_classes,
-)
-from pnp_gcd.objectives import LossTerms
-from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
-from pnp_gcd.prober import Prober, count_taken, make_teacher, refresh_memory, update_teacher
-from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
-from pnp_gcd.rows import Copies, Rows, Source
+from pnp_gcd.geometry import reduce_rows
+from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, measure_closeness, score_classes
+from pnp_gcd.prober import count_taken
+from pnp_gcd.probing import ProbeSettings
+from pnp_gcd.rows import Copies, Rows
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.views import BalancedBatches
+from pnp_gcd.trainer import Trainer
 
 __all__ = ["Discovery", "discover"]
 
-_WEIGHT_DECAY = 5e-5
-_MAX_GRADIENT = 0.5
 # With fewer different rows than this, copies are kept.
 _FEWEST_ROWS = 10
 # Rows by which the probabilities are calibrated.
@@ -119,7 +101,7 @@ def discover(
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
     calibration = _calibrate(rows.describe(), codes, settings, int(seeds[0]), report)
     source = rows.place(calibration.geometry, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
-    trainer = _Trainer(source, codes, _probe_settings(calibration, codes, settings), settings, seeds)
+    trainer = Trainer(source, codes, _probe_settings(calibration, codes, settings), settings, seeds)
     history: list[dict[str, float]] = []
     try:
         for epoch in range(settings.max_iter):
@@ -244,234 +226,3 @@ def _interval(
         return n_classes, n_classes
     low, high = calibration.count.interval(labelling.n_known)
     return min(low, n_classes), max(high, n_classes + n_taken)
-
-
-class _Trainer:
-    """The networks, the optimiser and the batches of one fit."""
-
-    def __init__(
-        self,
-        source: Source,
-        codes: NDArray[np.int64],
-        probing: ProbeSettings,
-        settings: TrainingSettings,
-        seeds: NDArray[np.unsignedinteger[Any]],
-    ) -> None:
-        self.source, self.codes, self.probing, self.settings = source, codes, probing, settings
-        self.device = source.device
-        self.n_known = int(codes.max(initial=-1)) + 1
-        self.infomap_seed = int(seeds[1])
-        self.rng = np.random.default_rng(seeds[2])
-        # The caller's global random state stays as it was.
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(int(seeds[3]))  # the CPU's alone
-            encoder = source.make_encoder()
-            self.projection = ProjectionHead(source.start.shape[1], *settings.projection_width)
-        self.batches = BalancedBatches(codes, settings.batch_size, self.rng)
-        self.code_tensor = torch.from_numpy(codes).to(self.device)
-        memory = torch.from_numpy(self._draw_rows(source.start, self._buffer_size(0)))
-        self.student = Prober(encoder, memory).to(self.device)
-        self.projection = self.projection.to(self.device)
-        self.teacher = make_teacher(self.student) if settings.teacher else None
-        known = mean_directions(source.start[codes >= 0], codes[codes >= 0], self.n_known)
-        self.known_prototypes = nn.Parameter(torch.from_numpy(known).to(self.device))
-        self.optimiser = self._make_optimiser()
-        self.step = 0
-        self.has_warned = False
-        self.last_probe: Probe | None = None
-
-    def _buffer_size(self, n_clusters: int) -> int:
-        """Return K^t: some prototypes per known class; twice the clusters where none is known."""
-        per_class = self.settings.prototypes_per_class * self.n_known
-        return max(2, per_class if self.n_known else 2 * n_clusters)
-
-    def _draw_rows(self, rows: NDArray[np.float32], n_rows: int) -> NDArray[np.float32]:
-        """Draw rows with a little noise: where a potential prototype starts."""
-        drawn = rows[self.rng.integers(len(rows), size=n_rows)]
-        noise = self.rng.normal(size=drawn.shape) / np.sqrt(rows.shape[1])
-        return unit_rows(drawn + noise)
-
-    def _make_optimiser(self) -> MomentumSGD:
-        groups = [
-            *(
-                group
-                for module, rate in self.source.learning_parts(self.student.encoder)
-                for group in group_parameters(module, weight_decay=_WEIGHT_DECAY, relative_rate=rate)
-            ),
-            *group_parameters(self.projection, weight_decay=_WEIGHT_DECAY),
-            ParameterGroup([self.known_prototypes] if self.n_known else []),
-            ParameterGroup([self.student.memory]),
-        ]
-        # Few classes in a batch can make the supervised contrastive term steep: clipped, one such step
-        # cannot throw every row onto one point.
-        return MomentumSGD(groups, momentum=0.9, max_gradient=_MAX_GRADIENT)
-
-    def probe(self, features: NDArray[np.float32]) -> Probe:
-        """Find the classes in the current features; their number may move within the interval counted."""
-        return probe_classes(features, self.codes, self.probing, seed=self.infomap_seed)
-
-    def label(self, features: NDArray[np.float32]) -> Labelling:
-        """Return the final prototypes and classes."""
-        if not (self.codes < 0).any():
-            grouping = Grouping(self.codes, self.n_known)
-            return label_groups(features, self.codes, grouping, self.codes, n_known=self.n_known)
-        probe = self.probe(features)
-        return label_groups(
-            features,
-            self.codes,
-            probe.grouping,
-            probe.homes,
-            n_known=self.n_known,
-            n_clusters=self.settings.n_clusters,
-            temperature=self.settings.temperature,
-        )
-
-    def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Probe, refresh the memories, train on every batch; return the history's row."""
-        started = time.perf_counter()
-        is_due = epoch % self.settings.cluster_interval == 0
-        row = {"epoch": float(epoch), **self.refresh(is_due=is_due)}
-        teacher_temperature = schedules.teacher_temperature(
-            epoch,
-            self.settings.max_iter,
-            start=self.settings.teacher_temperature[0],
-            end=self.settings.teacher_temperature[1],
-        )
-        sums = np.zeros(len(LossTerms._fields))
-        for indices in self.batches:
-            terms = self.train_batch(indices, teacher_temperature)
-            sums += [float(term) for term in terms]
-        means = (sums / len(self.batches)).tolist()
-        row |= dict(zip(LossTerms._fields, means, strict=True))
-        row["seconds"] = time.perf_counter() - started
-        return row
-
-    def refresh(self, *, is_due: bool = True) -> dict[str, float]:
-        """Write the classes' current prototypes into both memories; find classes anew if that is due."""
-        features = self.source.encode(self.student.encoder)
-        n_taken = count_taken(self.student, features)
-        if (self.codes < 0).any():
-            if is_due or self.last_probe is None:
-                self.last_probe = self.probe(features)
-            found, n_communities = self.last_probe.grouping.rows, self.last_probe.n_communities
-        else:
-            found, n_communities = self.codes, self.n_known
-        if not (found >= 0).any():  # no community is large enough to be a class
-            found = np.zeros(len(features), dtype=np.int64)
-        present, dense = np.unique(found[found >= 0], return_inverse=True)
-        centroids = mean_directions(features[found >= 0], dense, len(present))
-        if self.n_known and len(centroids) > self._buffer_size(0):
-            self._warn_once(len(centroids))
-        wanted = max(self._buffer_size(len(centroids)), len(centroids))
-        origin = refresh_memory(
-            self.student,
-            self.teacher,
-            centroids,
-            potential_prototypes=self.settings.potential_prototypes,
-            spare=self._draw_rows(features, max(wanted - len(self.student.memory), 0)),
-        )
-        self._follow_memory(origin)
-        if self.teacher is not None and self.settings.teacher == "epoch":
-            update_teacher(self.teacher, self.student, 0.0)
-        return {
-            "n_communities": float(n_communities),
-            "n_active": float(self.student.n_active),
-            "n_prototypes": float(len(self.student.memory)),
-            "n_taken": float(n_taken),
-        }
-
-    def _warn_once(self, n_clusters: int) -> None:
-        if not self.has_warned:
-            self.has_warned = True
-            warnings.warn(
-                f"{n_clusters} clusters were found, more than the {self._buffer_size(0)} prototypes that "
-                f"prototypes_per_class={self.settings.prototypes_per_class} gives {self.n_known} known "
-                "classes: the memory grows to hold them. Raise prototypes_per_class to leave room for "
-                "potential prototypes.",
-                DiscoveryWarning,
-                stacklevel=2,
-            )
-
-    def _follow_memory(self, origin: NDArray[np.int64]) -> None:
-        """Point the optimiser at the student's memory; rows that go on keep their momentum."""
-        group = self.optimiser.groups[-1]
-        old, new = group.parameters[0], self.student.memory
-        if old is new and (origin == np.arange(len(origin))).all():
-            return
-        group.parameters = [new]
-        velocity = self.optimiser.velocities.pop(old, None)
-        if velocity is not None:
-            moved = torch.zeros_like(new)
-            goes_on = torch.from_numpy(origin >= 0).to(self.device)
-            moved[goes_on] = velocity[torch.from_numpy(origin[origin >= 0]).to(self.device)]
-            self.optimiser.velocities[new] = moved
-
-    def train_batch(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
-        """Take one step of the optimiser and move the teacher."""
-        progress = self.step / (self.settings.max_iter * len(self.batches))
-        rate = schedules.cosine_learning_rate(progress, start=self.settings.learning_rate)
-        terms = self.losses(indices, teacher_temperature)
-        self.optimiser.forget_gradients()
-        terms.total.backward()
-        before = self.student.memory.detach().clone()
-        self.optimiser.step(rate)
-        if self.settings.potential_prototypes == "frozen":  # momentum would move them without a gradient
-            potential = ~self.student.is_active
-            self.student.memory.data[potential] = before[potential]
-        self.step += 1
-        if self.teacher is not None and self.settings.teacher == "ema":
-            low, high = self.settings.teacher_momentum
-            update_teacher(
-                self.teacher, self.student, schedules.teacher_momentum(progress, low=low, high=high)
-            )
-        return LossTerms(*(term.detach() for term in terms))
-
-    def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
-        """Return every loss term of one batch; a pair of terms whose weights are 0 is not computed."""
-        weights, codes = self.settings.weights, self.code_tensor[indices.to(self.device)]
-        both = torch.cat(self.source.take(indices))
-        features = self.student.encoder(both)
-        none = features[:0].sum()  # 0, and part of the graph, so that backward() always works
-        distillation = entropy = known = supervised = unsupervised = none
-        if weights.distillation or weights.entropy:
-            distillation, entropy = self._self_distillation(both, features, codes, teacher_temperature)
-        both_codes = torch.cat([codes, codes])
-        if weights.known and self.n_known:
-            logits = objectives.prototype_logits(features, self.known_prototypes, self.settings.temperature)
-            known = objectives.known_class_loss(logits, both_codes)
-        if weights.supervised or weights.unsupervised:
-            similarity = objectives.projection_similarity(self.projection(features))
-            supervised = objectives.supervised_contrastive_from_similarity(
-                similarity, both_codes, self.settings.supervised_temperature
-            )
-            unsupervised = objectives.contrastive_from_similarity(
-                similarity, self.settings.contrastive_temperature
-            )
-        return objectives.combine_losses(
-            distillation=distillation,
-            entropy=entropy,
-            known=known,
-            supervised=supervised,
-            unsupervised=unsupervised,
-            weights=weights,
-        )
-
-    def _self_distillation(
-        self, both: Tensor, features: Tensor, codes: Tensor, teacher_temperature: float
-    ) -> tuple[Tensor, Tensor]:
-        """Return the cross-entropy between teacher and student, and the mean-entropy term."""
-        if self.teacher is None:
-            targets = objectives.teacher_probabilities(features, self.student.memory, teacher_temperature)
-        else:
-            with torch.no_grad():
-                slow = self.teacher.encoder(both)
-            targets = objectives.teacher_probabilities(slow, self.teacher.memory, teacher_temperature)
-        logits = objectives.prototype_logits(features, self.student.memory, self.settings.temperature)
-        if self.settings.distill_on == "unlabelled":
-            chosen = torch.cat([codes < 0, codes < 0])
-            logits, targets = logits[chosen], targets[chosen]
-        first, second = logits.chunk(2)
-        return (
-            objectives.distillation_loss(first, second, *targets.chunk(2)),
-            objectives.mean_entropy_loss(first, second),
-        )

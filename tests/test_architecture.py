@@ -58,7 +58,7 @@ FLOORS = {
         "rows",
         "image_rows",
     },
-    "floor 2": {"training", "image_mode", "packing"},
+    "floor 2": {"training", "trainer", "image_mode", "packing"},
     "roof": {"parameters", "persistence", "curation", "keeping", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
@@ -88,6 +88,7 @@ DOORS = {
         "encoding",
         "optimisers",
         "training",
+        "trainer",
         "neighbours",
         "weights",
         "cutting",

@@ -30,7 +30,7 @@ from pnp_gcd.image_rows import ImageRows, ImageSettings
 from pnp_gcd.images import read_images
 from pnp_gcd.probing import ProbeSettings
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.training import _Trainer
+from pnp_gcd.trainer import Trainer
 
 SIZE = 32
 COLOURS = np.array([[220, 40, 40], [40, 200, 60], [50, 70, 220], [230, 210, 50]])
@@ -186,7 +186,7 @@ def trainer(backbone, pictures):
         geometry = fit_geometry(reduce_rows(rows.describe()), codes)
         source = rows.place(geometry, settings, torch.Generator().manual_seed(0))
         seeds = np.random.SeedSequence(0).generate_state(4)
-        trainer = _Trainer(source, codes, ProbeSettings(GraphSettings(5)), settings, seeds)
+        trainer = Trainer(source, codes, ProbeSettings(GraphSettings(5)), settings, seeds)
         trainer.trunk_before = {k: v.clone() for k, v in backbone.trunk.state_dict().items()}
         trainer.tail_before = {k: v.clone() for k, v in backbone.tail.state_dict().items()}
         trainer.run_epoch(0)
@@ -258,7 +258,7 @@ def test_nothing_is_left_behind_by_a_fit_nor_by_one_that_fails(split, monkeypatc
     def fail(self, *args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pnp_gcd.training._Trainer.run_epoch", fail)
+    monkeypatch.setattr("pnp_gcd.trainer.Trainer.run_epoch", fail)
     with pytest.raises(KeyboardInterrupt):
         small(max_iter=1).fit(*split)
     assert temporary_folders() == before

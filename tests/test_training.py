@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from pnp_gcd import trainer as one_epoch
 from pnp_gcd import training
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.counting import ClassCount
@@ -18,7 +19,7 @@ from pnp_gcd.objectives import LossTerms, LossWeights
 from pnp_gcd.probing import ProbeSettings
 from pnp_gcd.rows import VectorRows, VectorSource
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.training import _Trainer
+from pnp_gcd.trainer import Trainer
 
 ALL_ON = LossWeights(0.65, 1.3, 0.35, 0.35, 0.65)
 SETTINGS = TrainingSettings(
@@ -53,7 +54,7 @@ def make_trainer(world, codes=None, **changes):
     probing = ProbeSettings(GraphSettings(settings.n_neighbors), cluster_on=settings.cluster_on)
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
     source = VectorSource(inputs, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
-    return _Trainer(source, codes_of(world) if codes is None else codes, probing, settings, seeds)
+    return Trainer(source, codes_of(world) if codes is None else codes, probing, settings, seeds)
 
 
 def only(name):
@@ -329,7 +330,7 @@ def test_a_row_that_is_new_has_no_momentum_even_if_the_memory_keeps_its_size(wor
     # One cluster vanished and another appeared where a spare row lies: as many rows, one of them new.
     memory = trainer.student.memory.detach().numpy()
     fresh = unit_rows(-memory.sum(axis=0, keepdims=True))
-    origin = training.refresh_memory(
+    origin = one_epoch.refresh_memory(
         trainer.student,
         trainer.teacher,
         np.concatenate([unit_rows(memory[1:]), fresh]),
@@ -367,13 +368,13 @@ def test_with_nothing_found_yet_a_refresh_clusters_even_if_that_is_not_due(world
 def probes(monkeypatch):
     """Return a list that grows by the features of every probe."""
     seen = []
-    original = training.probe_classes
+    original = one_epoch.probe_classes
 
     def watched(features, *args, **kwargs):
         seen.append(features.copy())
         return original(features, *args, **kwargs)
 
-    monkeypatch.setattr(training, "probe_classes", watched)
+    monkeypatch.setattr(one_epoch, "probe_classes", watched)
     return seen
 
 
@@ -495,14 +496,14 @@ def test_the_classes_of_rows_are_those_of_their_scores(world):
 
 
 def interrupt_in_epoch(monkeypatch, epoch):
-    original = _Trainer.train_batch
+    original = Trainer.train_batch
 
     def train_batch(self, indices, teacher_temperature):
         if self.step >= epoch * len(self.batches) + 1:
             raise KeyboardInterrupt
         return original(self, indices, teacher_temperature)
 
-    monkeypatch.setattr(_Trainer, "train_batch", train_batch)
+    monkeypatch.setattr(Trainer, "train_batch", train_batch)
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
