@@ -23,7 +23,7 @@ from pnp_gcd.metrics import named_accuracy, split_cluster_accuracy
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "untrained": {"max_iter": 0},
-    "5 epochs": {"max_iter": 5},
+    "10 epochs": {"max_iter": 10},
     "20 epochs": {"max_iter": 20},
     "cosine edges": {"edge_weights": "cosine"},
     "clustering each epoch": {"cluster_interval": 1},
@@ -46,7 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "half the view noise": {"view_noise": 0.3},
     "more view noise": {"view_noise": 1.0},
     "learning rate 0.05": {"learning_rate": 0.05},
-    "learning rate 0.2": {"learning_rate": 0.2},
+    "learning rate 0.3": {"learning_rate": 0.3},
 }
 
 

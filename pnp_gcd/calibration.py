@@ -61,7 +61,7 @@ _ROWS_PER_COLUMN = 0.75
 # Labelled neighbours of labelled rows from which on sizes of classes are read off them.
 _FEWEST_SEEN = 10
 # Unlabelled rows, and rows held back, that are asked how known they look.
-_MAX_ASKED = 4000
+_MAX_ASKED = 1500
 # Known classes from which on one hiding is enough to compare settings.
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.

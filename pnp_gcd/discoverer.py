@@ -89,7 +89,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         Communities with at least this many neighbour edges per pair of rows are pieces of one
         class and merge. "auto" merges until the number of classes is left that hidden known
         classes speak for; ``inf`` merges nothing but the communities of one known class.
-    cluster_interval : int, default=5
+    cluster_interval : int, default=3
         Epochs from one clustering to the next; the paper's is 1. Prototypes follow the features in
         every epoch.
     cluster_on : {"all", "unlabelled"}, default="all"
@@ -102,11 +102,11 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     n_components : int or None, default=256
         Principal directions kept before anything else; ``None`` keeps all (of rows wider than
         2,048 columns, the first 512).
-    max_iter : int, default=10
+    max_iter : int, default=5
         Epochs. 0 clusters the features as they come.
     batch_size : int, default=256
         Rows per step, half of them labelled where both kinds exist.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.15
         Of SGD with momentum 0.9, falling by a cosine.
     distillation_weight : float, default=0.65
         Weight of the student's cross-entropy with the teacher (α₁).
@@ -261,13 +261,13 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         resolution: float | Literal["auto"] = "auto",
         edge_weights: Literal["shared", "cosine"] = "shared",
         merge_threshold: float | Literal["auto"] = "auto",
-        cluster_interval: int = 5,
+        cluster_interval: int = 3,
         cluster_on: Literal["all", "unlabelled"] = "all",
         whitening: Literal["auto", "discriminant", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
-        max_iter: int = 10,
+        max_iter: int = 5,
         batch_size: int = 256,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.15,
         distillation_weight: float = 0.65,
         entropy_weight: float = 2.0,
         known_weight: float = 0.35,

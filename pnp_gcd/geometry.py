@@ -31,6 +31,9 @@ Whitening = Literal["discriminant", "within", "soft-within", "soft-total"] | Non
 _MAX_EXACT_WIDTH = 2048
 # Spread between classes, relative to that inside them, that every direction is granted.
 _LEAST_BETWEEN = 1e-3
+# Part of the spread, in the directions with least of it, that a geometry leaves out; columns it keeps anyway.
+_DROPPED = 1e-3
+_KEPT_COLUMNS = 32
 # Rows beyond this add nothing to a covariance of a few hundred columns.
 _MAX_COVARIANCE_ROWS = 50_000
 # Up to this many columns the length of a centred row is news, not noise: it is kept by a lift.
@@ -58,8 +61,8 @@ class Geometry:
         Subtracted from each row.
     axes : ndarray of shape (d, p)
         Principal directions kept.
-    scaling : ndarray of shape (p, p)
-        Turns and scales the principal coordinates.
+    scaling : ndarray of shape (p, q)
+        Turns and scales the principal coordinates, and drops what is then next to nothing.
     lift : float
         If positive, a constant column of this value is appended before normalising, so
         that the length of a row survives; 0 for wide rows, whose length says little.
@@ -159,8 +162,24 @@ def fit_geometry(reduction: Reduction, codes: NDArray[np.int64], *, whitening: W
         scaling = _weigh_directions(reduction.variances, turn, spread)
     else:
         scaling = (turn / spread**power).astype(np.float32)
+    scaling = _drop_empty_columns(scaling, reduction.variances)
     lift = _lift(reduction.coordinates @ scaling)
     return Geometry(reduction.centre, reduction.axes, scaling, lift, whitening)
+
+
+def _drop_empty_columns(scaling: NDArray[np.float32], variances: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Turn what comes out to its principal directions, and drop those in which next to nothing is left.
+
+    Cosines stay as they are but for ``_DROPPED``; every product after this one is the cheaper.
+    """
+    if len(scaling) <= _KEPT_COLUMNS:
+        return scaling
+    wide = scaling.astype(np.float64)
+    left, turn = linalg.eigh((wide.T * variances) @ wide)
+    n_dropped = int(np.searchsorted(np.cumsum(np.maximum(left, 0.0)), _DROPPED * left.sum()))
+    n_dropped = min(n_dropped, len(left) - _KEPT_COLUMNS)
+    out: NDArray[np.float32] = (wide @ turn[:, n_dropped:][:, ::-1]).astype(np.float32)
+    return out
 
 
 def _weigh_directions(
@@ -218,19 +237,25 @@ def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDA
     return out[counts[codes] > 1]
 
 
-def shrunk_spread(residuals: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return eigenvalues and eigenvectors of the Ledoit-Wolf shrunk covariance of ``residuals``."""
+def shrunk_covariance(residuals: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the Ledoit-Wolf shrunk covariance of ``residuals``, the identity for fewer than two."""
     from sklearn.covariance import ledoit_wolf_shrinkage
 
     width = residuals.shape[1]
     if len(residuals) < 2:
-        return np.ones(width), np.eye(width)
+        return np.eye(width)
     covariance = residuals.T @ residuals / len(residuals)
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True) if width > 1 else 0.0
     target = shrinkage * np.trace(covariance) / width
     covariance *= 1.0 - shrinkage
     covariance.flat[:: width + 1] += target
-    spread, turn = linalg.eigh(covariance)
+    out: NDArray[np.floating] = covariance
+    return out
+
+
+def shrunk_spread(residuals: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues and eigenvectors of the shrunk covariance of ``residuals``."""
+    spread, turn = linalg.eigh(shrunk_covariance(residuals))
     return np.maximum(spread, spread.max() * 1e-6), turn
 
 

@@ -246,7 +246,7 @@ class ImageSource:
         assert isinstance(encoder, ImageEncoder)
         return [
             LearningPart(encoder.tail, _TAIL_RATE),
-            LearningPart(encoder.adapter, adapter_rate(self.geometry.n_columns)),
+            LearningPart(encoder.adapter, adapter_rate(len(self.geometry.scaling))),
         ]
 
     def take(self, indices: Tensor) -> TwoViews:

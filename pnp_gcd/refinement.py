@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from pnp_gcd.clustering import mean_directions
-from pnp_gcd.geometry import class_residuals, shrunk_spread, unit_rows
+from pnp_gcd.geometry import class_residuals, shrunk_covariance, shrunk_spread, unit_rows
 from pnp_gcd.neighbours import Neighbours
 
 __all__ = ["Discriminant", "fit_discriminant", "refine_rows"]
@@ -58,9 +59,23 @@ def fit_discriminant(features: NDArray[np.float32], rows: NDArray[np.int64], n_c
     n_classes : int
     """
     placed = rows >= 0
-    spread, turn = shrunk_spread(class_residuals(features[placed], rows[placed]))
-    axes = (turn / np.sqrt(spread)).astype(np.float32)
+    axes = _make_round(class_residuals(features[placed], rows[placed]))
     return Discriminant(axes, mean_directions(unit_rows(features[placed] @ axes), rows[placed], n_classes))
+
+
+def _make_round(residuals: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return axes (d, d) on which ``residuals`` spread alike in every direction."""
+    covariance = shrunk_covariance(residuals).astype(np.float64)
+    try:
+        # As good as eigenvectors, up to a turn, and far cheaper.
+        lower = linalg.cholesky(covariance, lower=True, check_finite=False)
+        if lower.diagonal().min() ** 2 < 1e-6 * lower.diagonal().max() ** 2:
+            raise linalg.LinAlgError  # so flat that some spread is a rounding error
+        inverse = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
+        return np.ascontiguousarray(inverse.T, dtype=np.float32)
+    except linalg.LinAlgError:
+        spread, turn = shrunk_spread(residuals)
+        return (turn / np.sqrt(spread)).astype(np.float32)
 
 
 def refine_rows(

@@ -139,7 +139,8 @@ class VectorRows:
         self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
     ) -> VectorSource:
         """Return the rows in a geometry, ready for training."""
-        return VectorSource(geometry.apply(self.vectors), settings, generator)
+        rate = adapter_rate(len(geometry.scaling))
+        return VectorSource(geometry.apply(self.vectors), settings, generator, rate)
 
 
 class VectorSource:
@@ -148,9 +149,13 @@ class VectorSource:
     device = torch.device("cpu")
 
     def __init__(
-        self, inputs: NDArray[np.float32], settings: TrainingSettings, generator: torch.Generator
+        self,
+        inputs: NDArray[np.float32],
+        settings: TrainingSettings,
+        generator: torch.Generator,
+        rate: float = 1.0,
     ) -> None:
-        self.inputs, self.hidden_width = inputs, settings.hidden_width
+        self.inputs, self.hidden_width, self.rate = inputs, settings.hidden_width, rate
         self.start = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
         self.views = FeatureViews(
             torch.from_numpy(inputs),
@@ -164,8 +169,8 @@ class VectorSource:
         return ResidualAdapter(self.start.shape[1], self.hidden_width)
 
     def learning_parts(self, encoder: nn.Module) -> list[LearningPart]:
-        """Return the whole adapter, the slower the narrower the rows."""
-        return [LearningPart(encoder, adapter_rate(self.start.shape[1]))]
+        """Return the whole adapter."""
+        return [LearningPart(encoder, self.rate)]
 
     def take(self, indices: Tensor) -> TwoViews:
         """Return two views, disturbed or picked."""

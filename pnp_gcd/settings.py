@@ -30,13 +30,13 @@ class TrainingSettings:
     resolution: float | None = None
     edge_weights: EdgeWeights = "shared"
     merge_cut: float | None = None
-    cluster_interval: int = 5
+    cluster_interval: int = 3
     cluster_on: Literal["all", "unlabelled"] = "all"
     whitening: Whitening | Literal["auto"] = "auto"
     n_components: int | None = 256
-    max_iter: int = 10
+    max_iter: int = 5
     batch_size: int = 256
-    learning_rate: float = 0.1
+    learning_rate: float = 0.15
     weights: LossWeights = field(default_factory=LossWeights.from_paper)
     temperature: float = 0.1
     teacher_temperature: tuple[float, float] = (0.07, 0.04)

@@ -222,3 +222,21 @@ def test_weighed_directions_bring_rows_of_new_classes_together():
         return (y[near] == y[:, None])[y >= 10].mean()
 
     assert purity("discriminant") > purity("soft-within") + 0.1
+
+
+def test_columns_in_which_nothing_is_left_are_dropped_and_cosines_stay():
+    rng = np.random.default_rng(0)
+    spread = np.r_[np.ones(40), np.full(24, 1e-3)]
+    rows = rng.normal(size=(500, 64)) * spread
+    reduction = reduce_rows(rows)
+    geometry = fit_geometry(reduction, np.full(500, -1), whitening=None)
+    assert geometry.n_columns == 40
+    whole = unit_rows(reduction.coordinates)
+    out = geometry.apply(rows)
+    np.testing.assert_allclose(out @ out.T, whole @ whole.T, atol=2e-3)
+
+
+def test_few_columns_are_all_kept():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 20)) * np.geomspace(1, 1e-4, 20)
+    assert fit_geometry(reduce_rows(rows), np.full(500, -1), whitening="soft-total").n_columns == 20
