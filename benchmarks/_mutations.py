@@ -143,7 +143,9 @@ def _nudge(value: Any, rng: Generator) -> Any:
     if isinstance(value, str):
         return pick(rng, (value + "x", value[:-1], value.upper(), value * 2, value + "\0", [value]))
     if isinstance(value, list):
-        return pick(rng, (value * 2, value[:-1], value[::-1], value[:1] * 3, {str(i): v for i, v in enumerate(value)}))
+        return pick(
+            rng, (value * 2, value[:-1], value[::-1], value[:1] * 3, {str(i): v for i, v in enumerate(value)})
+        )
     if isinstance(value, dict):
         return list(value.values())
     return 0
@@ -274,7 +276,9 @@ def forge_header(folder: Path, rng: Generator) -> None:
         lambda: facts.update(shape=[2**32, 2**32, *facts["shape"]]),
         lambda: facts.update(shape=[0] * int(pick(rng, (1, 40, 100)))),
         lambda: facts.update(shape=[1] * int(pick(rng, (33, 65, 10_000))) + facts["shape"]),
-        lambda: facts.update(dtype=pick(rng, ("BF16", "F8_E4M3", "F16", "F64", "I8", "U64", "BOOL", "C64", "X", 3))),
+        lambda: facts.update(
+            dtype=pick(rng, ("BF16", "F8_E4M3", "F16", "F64", "I8", "U64", "BOOL", "C64", "X", 3))
+        ),
         lambda: facts.update(data_offsets=[pick(rng, sizes), pick(rng, sizes)]),
         lambda: facts.update(data_offsets=[high, low]),
         lambda: facts.update(data_offsets=[low + 4, high + 4]),

@@ -15,7 +15,10 @@ from pnp_gcd.exceptions import FeatureScaleWarning
 from pnp_gcd.images import is_picture
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
 
-__all__ = ["check_same_scale", "pool", "unwrap_pool"]
+__all__ = ["check_range", "check_same_scale", "pool", "unwrap_pool"]
+
+# Scales whose inverse single precision holds, with room for the factors of a whitening.
+_LARGEST, _SMALLEST_RANGE = 1e30, 1e-30
 
 
 def pool(
@@ -166,6 +169,29 @@ def unwrap_pool(X_unlabelled: Any) -> Any:
             "array: (X_unlabelled,). Stack several arrays with numpy.concatenate first."
         )
     return X_unlabelled[0]
+
+
+def check_range(rows: NDArray[np.floating]) -> None:
+    """Refuse numbers so large, or so close together, that a fit could not tell rows apart.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, …)
+        All rows of a fit, finite.
+    """
+    low, high = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    largest = max(-float(low.min()), float(high.max()))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X holds values up to {largest:.3g}, but a fit takes values up to {_LARGEST:g}. Divide X, and "
+            "rows for predict, by one large number."
+        )
+    widest = float((high - low).max())
+    if 0.0 < widest < _SMALLEST_RANGE:
+        raise ValueError(
+            f"X holds columns whose values differ by {widest:.3g} at most, but a fit needs a difference of "
+            f"{_SMALLEST_RANGE:g}. Multiply X, and rows for predict, by one large number."
+        )
 
 
 def check_same_scale(X: ArrayLike, X_unlabelled: ArrayLike) -> None:
