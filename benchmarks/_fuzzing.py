@@ -2,8 +2,8 @@
 
 A case is a number: with the seed it makes the same bytes each time. A worker tells after each case how it
 ended; one that says nothing for too long, or dies, is told by the number of its case, and the next worker
-goes on after it. In a worker an audit hook sees what the interpreter does: a program started, a socket, a pickle,
-compiled code, a file outside of the case's folder are failures, whatever the case answers.
+goes on after it. In a worker an audit hook sees what the interpreter does: a program started, a socket, a
+pickle, compiled code, a file outside of the case's folder are failures, whatever the case answers.
 """
 
 from __future__ import annotations
@@ -72,15 +72,11 @@ class Watch:
             self.seen.append(f"open {arguments!r:.80}")
 
     def _is_allowed(self, arguments: tuple[Any, ...]) -> bool:
-        path, mode, flags = arguments
+        path, _, flags = arguments
         writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         if not isinstance(path, str) or (isinstance(flags, int) and flags & writes):
             return isinstance(path, int)  # a handle that is open already
         return path.startswith(str(self.folder)) or path.endswith((".py", ".pyc"))
-
-
-class UnexpectedOutcome(Exception):
-    """A case ended in a way that is a bug."""
 
 
 def run_worker(
@@ -109,6 +105,7 @@ def run_worker(
     sys.addaudithook(watch.hook)
     has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (has + memory, has + memory))
+    print(json.dumps({"ready": True}), flush=True)
     for number in range(first, last):
         undo(number, folder)
         watch.seen.clear()
@@ -151,7 +148,7 @@ def _run_chunk(command: list[str], first: int, last: int, limit: float, result: 
         worker = subprocess.Popen(
             [*command, "--worker", str(first), str(last)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        why = ""
+        why, is_ready = "", False
         with selectors.DefaultSelector() as ready, worker:
             assert worker.stdout is not None
             ready.register(worker.stdout, selectors.EVENT_READ)
@@ -166,12 +163,16 @@ def _run_chunk(command: list[str], first: int, last: int, limit: float, result: 
                 if not data:
                     break
                 *lines, buffer = (buffer + data).split(b"\n")
-                for line in lines:
-                    result.add(json.loads(line))
-                    first = json.loads(line)["case"] + 1
+                for line in map(json.loads, lines):
+                    is_ready = True
+                    if "case" in line:
+                        result.add(line)
+                        first = line["case"] + 1
                 waits = limit
             assert worker.stderr is not None
             told = worker.stderr.read().decode(errors="replace")[-1500:]
+        if not is_ready:
+            raise RuntimeError(f"A worker did not get as far as its first case: {why or told}")
         if first < last:
             kind = "hang" if why else f"crash {worker.returncode}"
             result.add({"case": first, "outcome": f"BUG {kind}", "seconds": 0.0, "why": why or told})

@@ -1,7 +1,7 @@
 """Ways to damage and to forge the files of a saved model.
 
-Damage changes bytes and leaves the digests as they were. A forgery makes all digests right again, so that what is
-behind them has to notice. Each way takes a generator and changes a folder in place.
+Damage changes bytes and leaves the digests as they were. A forgery makes all digests right again, so that
+what is behind them has to notice. Each way takes a generator and changes a folder in place.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DOCUMENT, ARRAYS, BACKBONE = "model.json", "arrays.safetensors", "backbone.safet
 Generator = np.random.Generator
 
 NASTY: tuple[Any, ...] = (
-    None, True, False, -1, 0, 1, 2, 10**30, -(10**30), 10**4000, 2**31, 2**63, 2**64, 0.5, -0.0, 1e308, 5e-324,
-    "", "\0", "auto", "../..", "/etc/passwd", "a" * 100_000, "\ud800", "novel_0", "-1", "nan", [], {}, [[]],
-    {"$tuple": []}, {"$tuple": [1, 2]}, {"$float": "nan"}, {"$float": "inf"}, {"$float": "1e5"},
+    None, True, False, -1, 0, 1, 2, 10**30, -(10**30), 10**4000, 2**31, 2**63, 2**64, 0.5, -0.0, 1e308,
+    5e-324, "", "\0", "auto", "../..", "/etc/passwd", "a" * 100_000, "\ud800", "novel_0", "-1", "nan", [],
+    {}, [[]], {"$tuple": []}, {"$tuple": [1, 2]}, {"$float": "nan"}, {"$float": "inf"}, {"$float": "1e5"},
     {"$numpy": ["<i8", 2**63]}, {"$numpy": ["<i8", 1]}, {"$numpy": ["<U9999999", "a"]}, {"$path": "\0"},
     {"$path": "/dev/zero"}, {"$array": {"dtype": "<f8", "values": [], "shape": [0, 10**12]}},
     {"$array": {"dtype": "<f8", "values": [1.0], "shape": [1] * 70}}, {"dtype": "<U1", "values": []},

@@ -15,7 +15,7 @@ from pnp_gcd.exceptions import FeatureScaleWarning
 from pnp_gcd.images import is_picture
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
 
-__all__ = ["check_range", "check_same_scale", "pool", "unwrap_pool"]
+__all__ = ["check_range", "check_same_scale", "pool", "refuse_dates", "unwrap_pool"]
 
 # Scales whose inverse single precision holds, with room for the factors of a whitening.
 _LARGEST, _SMALLEST_RANGE = 1e30, 1e-30
@@ -169,6 +169,27 @@ def unwrap_pool(X_unlabelled: Any) -> Any:
             "array: (X_unlabelled,). Stack several arrays with numpy.concatenate first."
         )
     return X_unlabelled[0]
+
+
+def refuse_dates(X: Any, name: str = "X") -> None:
+    """Refuse dates and spans of time, which NumPy would silently count in units of its own.
+
+    Parameters
+    ----------
+    X : array, data frame or nested lists
+    name : str
+        What messages call X.
+    """
+    cell = X
+    while isinstance(cell, list | tuple) and len(cell):
+        cell = cell[0]
+    kinds = list(cell.dtypes) if hasattr(cell, "dtypes") else [getattr(cell, "dtype", None)]
+    for kind in kinds:
+        if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration", "Time")):
+            raise TypeError(
+                f"{name} holds {kind}, but features must be numbers. Turn dates into numbers of a unit that "
+                f'you choose, for example ({name} - {name}.min()) / numpy.timedelta64(1, "D").'
+            )
 
 
 def check_range(rows: NDArray[np.floating]) -> None:
