@@ -60,10 +60,10 @@ def labels(draw):
     ways = ["list", "object", "series of objects"]
     if kind != "large int":
         ways.append("categories")
-    if not has_gap and kind != "large int":
-        # NumPy cuts zeros off the end of a string, before anything of ours has seen it.
-        if kind != "str" or not any(value.endswith("\0") for value in values):
-            ways.append("array")
+    # NumPy cuts zeros off the end of a string, before anything of ours has seen it.
+    is_cut = kind == "str" and any(str(value).endswith("\0") for value in values)
+    if not has_gap and not is_cut and kind != "large int":
+        ways.append("array")
     if kind in ("int", "small int"):
         ways += ["Int64"]
     if kind == "bool":
@@ -320,7 +320,7 @@ def lay_out(X, way, folder):
         mapped.flush()
         return np.memmap(folder / "rows", dtype=X.dtype, mode="r", shape=X.shape)
     if way == "broadcast":
-        return np.broadcast_to(X[0], X.shape) if (X == X[0]).all() else X
+        return np.broadcast_to(X[0], X.shape) if (X[0] == X).all() else X
     if way == "list":
         return X.tolist()
     if way == "frame":
@@ -329,7 +329,8 @@ def lay_out(X, way, folder):
 
 
 WAYS = (
-    "fortran", "read-only", "view", "backwards", "unaligned", "mapped", "broadcast", "list", "frame", "Float64",
+    "fortran", "read-only", "view", "backwards", "unaligned", "mapped", "broadcast", "list", "frame",
+    "Float64",
 )  # fmt: skip
 
 
@@ -364,6 +365,13 @@ BAD_ROWS = (
     hnp.arrays("U3", (3, 4), elements=st.sampled_from(["a", "", "1e", "é"])),
     st.sampled_from(
         [None, 3, "text", [], [[]], [[1, 2, 3, 4], [1]], [[None] * 4], [["a"] * 4], {}, object()]
+    ),
+    st.sampled_from(
+        [
+            pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2)} | dict.fromkeys("bcd", 1.0)),
+            pd.DataFrame(dict.fromkeys("abcd", pd.to_timedelta([1, 2], unit="s"))),
+            [[np.datetime64("2020-01-01")] * 4],
+        ]
     ),
 )
 
