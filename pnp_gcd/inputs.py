@@ -131,7 +131,7 @@ def _stack_frames(first: Any, second: Any, library: Any) -> Any:
         if absent or surplus or len(second.columns) != len(columns):
             raise ValueError(
                 f"X_labelled and X_unlabelled must have the same columns: X_unlabelled lacks {absent[:5]} "
-                f"and has {surplus[:5]} besides. Select the same columns from both."
+                f"and has {surplus[:5]} besides. Pass the same columns in both."
             )
         second = second[columns]
     if library.__name__ == "polars":
