@@ -35,6 +35,8 @@ _LEAST_BETWEEN = 1e-3
 _MAX_COVARIANCE_ROWS = 50_000
 # Up to this many columns the length of a centred row is news, not noise: it is kept by a lift.
 _MAX_LIFTED_WIDTH = 16
+# Below this a spread is none: it cannot be divided by.
+_NO_SPREAD = 1e-30
 # Numbers up to this may be multiplied by two of single precision and squared in double precision.
 _FAR = 1e50
 
@@ -242,6 +244,8 @@ def shrunk_spread(residuals: NDArray[np.floating]) -> tuple[NDArray[np.float64],
     covariance *= 1.0 - shrinkage
     covariance.flat[:: width + 1] += target
     spread, turn = linalg.eigh(covariance)
+    if spread.max() < _NO_SPREAD:  # rows of each class are copies of one
+        return np.ones(width), np.eye(width)
     return np.maximum(spread, spread.max() * 1e-6), turn
 
 
