@@ -135,7 +135,8 @@ CASES = {
             FeatureScaleWarning, lambda: fit(*WORLD.labelled, pool=POOL * 1000 + 5000)
         ),
         "identical rows, zero rows": fine(
-            lambda: fit(np.concatenate([X, X]), np.concatenate([Y, Y])), lambda: fit(X * 0), lambda: fit(X * 0 + 7)
+            lambda: fit(np.concatenate([X, X]), np.concatenate([Y, Y])),
+            lambda: fit(X * 0), lambda: fit(X * 0 + 7)
         ),
         "DataFrame pool with other columns": raises(
             ValueError, "feature names", lambda: fit(FRAME, pool=FRAME[list("dcba")])
