@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ _SAVED_EVERY = 8
 _PROGRESS = "progress.json"
 _LOCK = "lock"
 _PREFIX = "pnp_gcd_"
+# Of folders that are removed after the fit, or by a later one if the process was killed.
+_TEMPORARY = _PREFIX + "views-"
 # Names of our folders in one of the user's: no other folder is ever removed.
 _OURS = re.compile(_PREFIX + "[0-9a-f]{24}")
 # Part of the free space of a disk that may be taken.
@@ -194,7 +197,12 @@ class ActivationStore:
                 store = cls(folder, True, n_images, shape, dtype, _lock=lock)
                 store._read_progress()
                 return store
-        return cls(Path(tempfile.mkdtemp(prefix=_PREFIX)), False, n_images, shape, dtype)
+        _sweep()
+        lock = None
+        while lock is None:  # else another process has just taken it for one that was left behind
+            folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+            lock = _take_lock(folder)
+        return cls(folder, False, n_images, shape, dtype, _lock=lock)
 
     def _read_progress(self) -> None:
         try:
@@ -303,6 +311,22 @@ class ActivationStore:
             self._lock.close()
         if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove temporary folders of processes that were killed: ours, with a lock that nobody holds."""
+    try:
+        import fcntl  # noqa: F401 - without it a lock says nothing
+    except ImportError:
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+        with suppress(OSError):  # another process may be doing the same, or own it
+            if folder.is_symlink() or not (folder / _LOCK).is_file() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = _take_lock(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                lock.close()
 
 
 def _take_lock(folder: Path) -> Any:

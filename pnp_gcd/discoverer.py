@@ -20,7 +20,7 @@ from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd._threads import sensible_threads
 from pnp_gcd.fitted import FittedDiscoverer, count_axes
-from pnp_gcd.inputs import check_same_scale, unwrap_pool
+from pnp_gcd.inputs import check_range, check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
     EncodedLabels,
     choose_marker,
@@ -387,6 +387,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         pool = self._check_pool(X_unlabelled, rows)
         if pool is not None:
             rows = np.concatenate([rows, pool])
+        check_range(rows)
         codes = encoded.with_unlabelled(len(rows))
         self._check_counts(codes, len(encoded.classes))
         progress = ProgressLine(self.verbose, self.max_iter)

@@ -19,6 +19,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from pnp_gcd.inputs import refuse_dates
 from pnp_gcd.keeping import KeptModel
 from pnp_gcd.labels import choose_marker, mark_rejected
 from pnp_gcd.workflows import warn_about_score
@@ -104,6 +105,7 @@ class FittedDiscoverer(
 
         scikit-learn takes the second axis for the features; of precomputed views it is the third.
         """
+        refuse_dates(X, name)
         least = 2 if is_first else 1
         if count_axes(X) < 3:
             rows = validate_data(self, X, dtype=list(_FLOATS), reset=is_first, ensure_min_samples=least)

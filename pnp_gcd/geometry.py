@@ -38,11 +38,18 @@ _KEPT_COLUMNS = 32
 _MAX_COVARIANCE_ROWS = 50_000
 # Up to this many columns the length of a centred row is news, not noise: it is kept by a lift.
 _MAX_LIFTED_WIDTH = 16
+# Below this a spread is none: it cannot be divided by.
+_NO_SPREAD = 1e-30
+# Numbers up to this may be multiplied by two of single precision and squared in double precision.
+_FAR = 1e50
 
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return ``rows`` scaled to unit length; a zero row becomes the first axis."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    if not np.isfinite(norms).all():  # squares of such numbers are beyond the largest one
+        rows = rows / np.maximum(np.abs(rows).max(axis=-1, keepdims=True), 1.0)
+        norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     tiny = norms[..., 0] < 1e-12
     out: NDArray[np.float32] = (rows / np.maximum(norms, 1e-12)).astype(np.float32)
     if tiny.any():
@@ -87,15 +94,21 @@ class Geometry:
         In double precision: a matrix product may round a row differently at another place, and after
         the final rounding to single precision that no longer shows.
         """
-        centred = np.asarray(rows, dtype=np.float64) - self.centre
-        return self.apply_to_coordinates(centred @ self.axes.astype(np.float64))
+        rows = np.asarray(rows, dtype=np.float64)
+        # Only their direction counts: rows from very far away come nearer, so that no product overflows.
+        farthest = np.abs(rows).max(axis=-1, keepdims=True)
+        shrinking = np.minimum(1.0, _FAR / np.maximum(farthest, 1.0))
+        centred = rows * shrinking - self.centre * shrinking
+        return self._unite(centred @ self.axes.astype(np.float64) @ self.scaling, self.lift * shrinking)
 
     def apply_to_coordinates(self, coordinates: NDArray[np.floating]) -> NDArray[np.float32]:
         """Map principal coordinates (..., p), as :class:`Reduction` holds them, to unit rows."""
         mapped = coordinates @ self.scaling
+        return self._unite(mapped, np.full((*mapped.shape[:-1], 1), self.lift))
+
+    def _unite(self, mapped: NDArray[np.floating], constant: NDArray[np.float64]) -> NDArray[np.float32]:
         if self.lift > 0:
-            constant = np.full((*mapped.shape[:-1], 1), self.lift, dtype=mapped.dtype)
-            mapped = np.concatenate([mapped, constant], axis=-1)
+            mapped = np.concatenate([mapped, constant.astype(mapped.dtype)], axis=-1)
         return unit_rows(mapped)
 
 
@@ -238,7 +251,7 @@ def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDA
 
 
 def shrunk_covariance(residuals: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the Ledoit-Wolf shrunk covariance of ``residuals``, the identity for fewer than two."""
+    """Return the Ledoit-Wolf shrunk covariance of ``residuals``, the identity where nothing spreads."""
     from sklearn.covariance import ledoit_wolf_shrinkage
 
     width = residuals.shape[1]
@@ -249,6 +262,8 @@ def shrunk_covariance(residuals: NDArray[np.floating]) -> NDArray[np.floating]:
     target = shrinkage * np.trace(covariance) / width
     covariance *= 1.0 - shrinkage
     covariance.flat[:: width + 1] += target
+    if covariance.diagonal().max() < _NO_SPREAD:  # rows of each class are copies of one
+        return np.eye(width)
     out: NDArray[np.floating] = covariance
     return out
 

@@ -31,6 +31,8 @@ _KINDS = (
 )
 # Names of bad images that one message lists.
 _N_LISTED = 5
+# Readers that hand a file to another program: Ghostscript, or Windows' own for metafiles.
+_NOT_READ = ("EPS", "WMF")
 # Filters of warnings belong to the whole process: one thread at a time may change and restore them.
 _filters = threading.Lock()
 # A picture that PIL has opened and not yet read must not be read by two threads at once.
@@ -336,10 +338,13 @@ def _open_file(path: Path) -> Image:
         raise BadImageError(f"{path} does not exist. Correct the path; it is taken from {Path.cwd()}.")
     if path.is_dir():
         raise BadImageError(f"{path} is a folder. Read one with pnp_gcd.datasets.read_image_folder.")
+    if not path.is_file():  # a pipe would never end
+        raise BadImageError(f"{path} is no plain file. Pass files of images.")
     try:
         with _filters, warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            picture = Image.open(path)
+            Image.init()
+            picture = Image.open(path, formats=[kind for kind in Image.ID if kind not in _NOT_READ])
     except Image.DecompressionBombError as error:
         raise BadImageError(_too_large(path)) from error
     except Exception as error:  # PIL's readers raise what they like on damaged files

@@ -15,7 +15,10 @@ from pnp_gcd.exceptions import FeatureScaleWarning
 from pnp_gcd.images import is_picture
 from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
 
-__all__ = ["check_same_scale", "pool", "unwrap_pool"]
+__all__ = ["check_range", "check_same_scale", "pool", "refuse_dates", "unwrap_pool"]
+
+# Scales whose inverse single precision holds, with room for the factors of a whitening.
+_LARGEST, _SMALLEST_RANGE = 1e30, 1e-30
 
 
 def pool(
@@ -128,7 +131,7 @@ def _stack_frames(first: Any, second: Any, library: Any) -> Any:
         if absent or surplus or len(second.columns) != len(columns):
             raise ValueError(
                 f"X_labelled and X_unlabelled must have the same columns: X_unlabelled lacks {absent[:5]} "
-                f"and has {surplus[:5]} besides. Select the same columns from both."
+                f"and has {surplus[:5]} besides. Pass the same columns in both."
             )
         second = second[columns]
     if library.__name__ == "polars":
@@ -166,6 +169,50 @@ def unwrap_pool(X_unlabelled: Any) -> Any:
             "array: (X_unlabelled,). Stack several arrays with numpy.concatenate first."
         )
     return X_unlabelled[0]
+
+
+def refuse_dates(X: Any, name: str = "X") -> None:
+    """Refuse dates and spans of time, which NumPy would silently count in units of its own.
+
+    Parameters
+    ----------
+    X : array, data frame or nested lists
+    name : str
+        What messages call X.
+    """
+    cell = X
+    while isinstance(cell, list | tuple) and len(cell):
+        cell = cell[0]
+    kinds = list(cell.dtypes) if hasattr(cell, "dtypes") else [getattr(cell, "dtype", None)]
+    for kind in kinds:
+        if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration", "Time")):
+            raise TypeError(
+                f"{name} holds {kind}, but features must be numbers. Turn dates into numbers of a unit that "
+                f'you choose, for example ({name} - {name}.min()) / numpy.timedelta64(1, "D").'
+            )
+
+
+def check_range(rows: NDArray[np.floating]) -> None:
+    """Refuse numbers so large, or so close together, that a fit could not tell rows apart.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, …)
+        All rows of a fit, finite.
+    """
+    low, high = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    largest = max(-float(low.min()), float(high.max()))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X holds values up to {largest:.3g}, but a fit takes values up to {_LARGEST:g}. Divide X, and "
+            "rows for predict, by one large number."
+        )
+    widest = float((high - low).max())
+    if 0.0 < widest < _SMALLEST_RANGE:
+        raise ValueError(
+            f"X holds columns whose values differ by {widest:.3g} at most, but a fit needs a difference of "
+            f"{_SMALLEST_RANGE:g}. Multiply X, and rows for predict, by one large number."
+        )
 
 
 def check_same_scale(X: ArrayLike, X_unlabelled: ArrayLike) -> None:

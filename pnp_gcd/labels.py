@@ -160,7 +160,8 @@ def _as_label_array(y: Any, name: str) -> NDArray[Any]:
         return values
     originals = np.asarray(y, dtype=object)
     if values.dtype.kind == "U":
-        is_faithful = all(isinstance(value, str) for value in originals.flat)
+        # NumPy also cuts zeros off the end of a text: two labels would become one.
+        is_faithful = all(isinstance(value, str) and value[-1:] != "\0" for value in originals.flat)
     else:  # NumPy makes floats of large integers
         is_faithful = any(isinstance(value, float) for value in originals.flat)
     return values if is_faithful else originals

@@ -227,6 +227,8 @@ def restore_encoder(mode: ImageMode, arrays: Arrays, geometry: Geometry) -> nn.M
             out = encoder(mode.backbone.activate(torch.zeros(1, 3, size, size)))
     except RuntimeError as error:
         raise ModelFileError(f"The encoder does not fit its backbone: {error}") from error
+    if not bool(torch.isfinite(out).all()):
+        raise ModelFileError("The encoder gives numbers that are not finite.")
     if out.shape != (1, geometry.n_columns):
         raise ModelFileError(f"The encoder gives {out.shape[1]} columns instead of {geometry.n_columns}.")
     return encoder

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CONSTRAINTS", "read_settings"]
 
+# Cosines are divided by it: below this the quotients leave the range of numbers.
+_TEMPERATURE = Interval(numbers.Real, 1e-6, None, closed="left")
+
 CONSTRAINTS: dict[str, list[Any] | str] = {
     "n_clusters": [Interval(numbers.Integral, 1, None, closed="left"), None],
     "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -36,10 +39,10 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
     "known_weight": [Interval(numbers.Real, 0, None, closed="left")],
     "supervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
     "unsupervised_weight": [Interval(numbers.Real, 0, None, closed="left")],
-    "temperature": [Interval(numbers.Real, 0, None, closed="neither")],
+    "temperature": [_TEMPERATURE],
     "teacher_temperature": ["array-like"],
-    "contrastive_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
-    "supervised_temperature": [Interval(numbers.Real, 0, None, closed="neither")],
+    "contrastive_temperature": [_TEMPERATURE],
+    "supervised_temperature": [_TEMPERATURE],
     "teacher": [StrOptions({"ema", "epoch"}), None],
     "teacher_momentum": ["array-like"],
     "potential_prototypes": [StrOptions({"trainable", "frozen"}), None],

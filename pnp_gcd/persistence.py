@@ -40,6 +40,10 @@ _Model = TypeVar("_Model")
 _ARRAYS, _BACKBONE = "arrays.safetensors", "backbone.safetensors"
 _ENCODER = "encoder."
 _PACKAGES = {"pnp_gcd": "pnp-gcd", "torch": "torch", "scikit-learn": "scikit-learn", "numpy": "numpy"}
+# Lengths of unit rows and cosines are 1 up to rounding.
+_UNIT = 1.001
+# Numbers beyond these are none of a fit, and would overflow in predict.
+_MAX_WEIGHT, _MAX_CENTRE = 1e9, 1e31
 # Containers of set_output.
 _OUTPUTS = ("default", "pandas", "polars")
 # What reading values of the wrong kind may raise.
@@ -250,6 +254,7 @@ def _unpack_state(content: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         state[name] = unpack_rows(RowLabels(content["rows"][name], arrays[name]))
     closeness = _take(arrays, "usual_closeness", np.float64, (-1,))
     _require(len(closeness) > 0 and bool((np.diff(closeness) >= 0).all()), "usual_closeness must rise")
+    _require(max(-closeness[0], closeness[-1]) <= _UNIT, "usual_closeness must lie from -1 to 1")
     return state | {"_usual_closeness": closeness, "n_iter_": len(state["history_"])}
 
 
@@ -261,6 +266,7 @@ def _read_geometry(facts: Any, arrays: Arrays) -> Geometry:
     _require(type(lift) is float and 0.0 <= lift < np.inf, f"lift={lift!r} must be 0 or more")
     allowed = (*get_args(get_args(Whitening)[0]), None)
     _require(whitening in allowed, f"whitening={whitening!r} must be one of {allowed}")
+    _require(float(np.abs(centre).max(initial=0.0)) <= _MAX_CENTRE, "geometry.centre is too large")
     _require(min(len(centre), *scaling.shape) > 0, "the geometry has no columns")
     return Geometry(centre, axes, scaling, lift, whitening)
 
@@ -271,6 +277,9 @@ def _read_labelling(n_known: Any, arrays: Arrays, width: int) -> Labelling:
     directions = _take(arrays, "discriminant.directions", np.float32, (-1, width))
     axes = _take(arrays, "discriminant.axes", np.float32, (width, width))
     n_classes = len(directions)
+    for name, rows in (("prototypes", prototypes), ("discriminant.directions", directions)):
+        lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+        _require(bool((np.abs(lengths - 1.0) < _UNIT - 1.0).all()), f"{name} must be rows of length 1")
     _require(_holds_each(classes, n_classes), f"each of the {n_classes} classes needs a prototype")
     _require(type(n_known) is int and 0 <= n_known <= n_classes, f"n_known={n_known!r} is none")
     return Labelling(prototypes, classes, Discriminant(axes, directions), n_known, n_classes)
@@ -337,6 +346,11 @@ def _load_networks(images: Any, arrays: dict[str, Arrays], geometry: Geometry) -
         for name, array in arrays[_ARRAYS].items()
         if name.startswith(_ENCODER)
     }
+    for name, array in weights.items():
+        is_learnt = array.dtype.kind == "f" and name not in ("centre", "axes")
+        _require(
+            not is_learnt or float(np.abs(array).max(initial=0.0)) <= _MAX_WEIGHT, f"{name} is too large"
+        )
     if images is None:
         return {"_image_mode": None, "encoder_": restore_adapter(weights, geometry.n_columns)}
     mode = restore_images(from_plain(images), arrays.get(_BACKBONE))

@@ -42,6 +42,7 @@ KINDS = {
     "bool beside int": (lambda: [3, None, False, True], [2, -1, 0, 1], [False, True, 3], "O"),
     "str": (lambda: np.array(["b", "-1", "apple"]), [1, -1, 0], ["apple", "b"], "U"),
     "str list": (lambda: ["b", "-1", "a"], [1, -1, 0], ["a", "b"], "U"),
+    "str list with zeros at its end": (lambda: ["a\0", "a", "-1"], [1, 0, -1], ["a", "a\0"], "O"),
     "str list with None": (lambda: ["b", None, "a"], [1, -1, 0], ["a", "b"], "O"),
     "str list with nan": (lambda: ["b", np.nan, "nan"], [0, -1, 1], ["b", "nan"], "O"),
     "str list with -1": (lambda: ["b", -1, "a"], [1, -1, 0], ["a", "b"], "O"),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
+import subprocess  # nosec B404 - git alone, with arguments of ours
 import warnings
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -255,13 +255,15 @@ def _describe_git(package: Path) -> dict[str, Any] | None:
     """Return the commit of a clone whose package is tracked, and whether anything was changed since."""
     command = ["git", "-C", str(package)]
     try:
-        tracked = subprocess.run(
+        tracked = subprocess.run(  # nosec B603 - no shell, nothing of a user in it
             [*command, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, timeout=10
         )
         if tracked.returncode:
             return None  # not a clone, or one of something else
-        commit = subprocess.run([*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
-        status = subprocess.run(
+        commit = subprocess.run(  # nosec B603 - as above
+            [*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+        )
+        status = subprocess.run(  # nosec B603 - as above
             [*command, "status", "--porcelain", "--", "."], capture_output=True, text=True, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):

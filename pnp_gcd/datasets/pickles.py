@@ -7,7 +7,7 @@ and numbers need, and even these are stand-ins that keep what they are given.
 from __future__ import annotations
 
 import io
-import pickle
+import pickle  # nosec B403 - of it only a reader that refuses what could execute
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
