@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pnp_gcd.atomic_files import take_lock
 from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone
 from pnp_gcd.exceptions import BadImageError
@@ -185,7 +186,7 @@ class ActivationStore:
             folder = Path(cache_dir) / f"{_PREFIX}{fingerprint[:24]}"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                lock = _take_lock(folder)
+                lock = take_lock(folder / _LOCK)
             except OSError as error:
                 raise ValueError(
                     f'cache_dir="{cache_dir}" cannot be used: {error}. Pass a folder that can be written to.'
@@ -305,21 +306,6 @@ class ActivationStore:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _take_lock(folder: Path) -> Any:
-    """Return an open file that locks a folder until it is closed; None if another fit holds it."""
-    file = (folder / _LOCK).open("a")
-    try:
-        import fcntl
-    except ImportError:  # Windows: fits that share a folder must not run at once
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
-
-
 def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, needed: int) -> None:
     """Remove the folders of earlier fits, oldest first, until those left and ``needed`` bytes fit.
 
@@ -334,7 +320,7 @@ def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, ne
     for folder in sorted(others, key=lambda folder: folder.stat().st_mtime):
         if sum(sizes.values()) + needed <= cache_size:
             break
-        lock = _take_lock(folder)
+        lock = take_lock(folder / _LOCK)
         if lock is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)
