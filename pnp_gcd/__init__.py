@@ -3,11 +3,14 @@
 >>> from pnp_gcd import PNPDiscoverer
 """
 
+import logging
 from importlib.metadata import PackageNotFoundError, version
 
 from pnp_gcd.discoverer import PNPDiscoverer
 from pnp_gcd.embedder import ImageEmbedder
 from pnp_gcd.inputs import pool
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program asks
 
 try:
     __version__ = version("pnp-gcd")

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pnp_gcd.atomic_files import take_lock
 from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone
 from pnp_gcd.exceptions import BadImageError
@@ -188,7 +189,7 @@ class ActivationStore:
             folder = Path(cache_dir) / f"{_PREFIX}{fingerprint[:24]}"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                lock = _take_lock(folder)
+                lock = take_lock(folder / _LOCK)
             except OSError as error:
                 raise ValueError(
                     f'cache_dir="{cache_dir}" cannot be used: {error}. Pass a folder that can be written to.'
@@ -201,7 +202,7 @@ class ActivationStore:
         lock = None
         while lock is None:  # else another process has just taken it for one that was left behind
             folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
-            lock = _take_lock(folder)
+            lock = take_lock(folder / _LOCK)
         return cls(folder, False, n_images, shape, dtype, _lock=lock)
 
     def _read_progress(self) -> None:
@@ -323,25 +324,10 @@ def _sweep() -> None:
         with suppress(OSError):  # another process may be doing the same, or own it
             if folder.is_symlink() or not (folder / _LOCK).is_file() or folder.stat().st_uid != os.getuid():
                 continue
-            lock = _take_lock(folder)
+            lock = take_lock(folder / _LOCK)
             if lock is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 lock.close()
-
-
-def _take_lock(folder: Path) -> Any:
-    """Return an open file that locks a folder until it is closed; None if another fit holds it."""
-    file = (folder / _LOCK).open("a")
-    try:
-        import fcntl
-    except ImportError:  # Windows: fits that share a folder must not run at once
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
 
 
 def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, needed: int) -> None:
@@ -358,7 +344,7 @@ def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, ne
     for folder in sorted(others, key=lambda folder: folder.stat().st_mtime):
         if sum(sizes.values()) + needed <= cache_size:
             break
-        lock = _take_lock(folder)
+        lock = take_lock(folder / _LOCK)
         if lock is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)

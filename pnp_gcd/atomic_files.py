@@ -10,8 +10,12 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-__all__ = ["replace_file", "sync_folder", "write_new_file"]
+__all__ = ["TEMPORARY", "replace_file", "sync_folder", "take_lock", "write_new_file"]
+
+# How files begin that are not complete yet; one that was killed leaves them.
+TEMPORARY = ".pnp-gcd-"
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
@@ -35,7 +39,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     >>> path.read_text(), len(list(path.parent.iterdir()))
     ('rose', 1)
     """
-    temporary = path.with_name(f".pnp-gcd-{secrets.token_hex(8)}{path.suffix}")
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}{path.suffix}")
     try:
         temporary.touch(exist_ok=False)  # with the rights that files usually get
         write(temporary)
@@ -75,3 +79,28 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def take_lock(path: Path) -> IO[str] | None:
+    """Return an open file that is locked until it is closed or its process ends; None if another holds it.
+
+    Parameters
+    ----------
+    path : Path
+        Of a file that is made if need be, in a folder that exists.
+    """
+    file = path.open("a")
+    try:
+        import fcntl
+    except ImportError:  # Windows: fits that share a folder must not run at once
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held it may have removed it since it was opened.
+        is_there = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        is_there = False
+    if not is_there:
+        file.close()
+        return None
+    return file

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ from pnp_gcd.sizing import (
     split_shares,
 )
 
-__all__ = ["Calibration", "Request", "calibrate", "default_neighbours"]
+__all__ = ["Calibration", "Request", "calibrate", "default_neighbours", "find_edge"]
 
 # Numbers of neighbours to climb along, from the second one on.
 _NEIGHBOUR_GRID = (5, 8, 14, 24, 40)
@@ -133,6 +133,14 @@ class _Result(NamedTuple):
     score: float
     counted: ClassCount
     found: list[FoundAgain]
+
+
+def find_edge(calibration: Calibration) -> Literal["smallest", "largest"] | None:
+    """Tell whether more or fewer neighbours were better up to the end of what is tried."""
+    tried, chosen = {row["n_neighbors"] for row in calibration.table}, calibration.graph.n_neighbors
+    if len(tried) < 2 or chosen not in (_NEIGHBOUR_GRID[0], _NEIGHBOUR_GRID[-1]):
+        return None
+    return "smallest" if chosen == _NEIGHBOUR_GRID[0] else "largest"
 
 
 def default_neighbours(n_rows: int) -> int:

@@ -176,8 +176,12 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         computes in mixed precision. Feature vectors are learnt from on the CPU.
     missing_label : object, default="auto"
         What marks an unlabelled row in y. "auto" takes −1, "-1", None and NaN.
+    checkpoint_dir : str, path or None, default=None
+        Folder in which a fit keeps its state after calibration and after every epoch. A fit that was
+        killed goes on from there when it is called again with the same settings and rows; one that
+        ends removes it. Needs a ``random_state``. See :doc:`the guide </persistence>`.
     on_interrupt : {"raise", "keep"}, default="raise"
-        On Ctrl-C during training: raise, or finish with what was learnt so far.
+        On Ctrl-C during training: raise, or finish with the last epoch that was completed.
     random_state : int, RandomState or None, default=None
         Seeds everything; an int makes ``fit`` repeatable. The global random state is never
         read or changed.
@@ -297,6 +301,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         on_bad_image: Literal["error", "skip"] = "error",
         device: str = "auto",
         missing_label: Any = "auto",
+        checkpoint_dir: str | os.PathLike[str] | None = None,
         on_interrupt: Literal["raise", "keep"] = "raise",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -343,6 +348,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         self.on_bad_image = on_bad_image
         self.device = device
         self.missing_label = missing_label
+        self.checkpoint_dir = checkpoint_dir
         self.on_interrupt = on_interrupt
         self.random_state = random_state
         self.verbose = verbose

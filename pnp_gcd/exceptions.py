@@ -7,11 +7,16 @@ __all__ = [
     "BackboneError",
     "BadImageError",
     "BadImageWarning",
+    "CalibrationEdgeWarning",
+    "CheckpointWarning",
+    "CollapseWarning",
     "DiscoveryWarning",
+    "DivergenceWarning",
     "EmptyGraphError",
     "FeatureScaleWarning",
     "LabelWarning",
     "ModelFileError",
+    "NoNovelClassWarning",
     "WorkflowWarning",
 ]
 
@@ -24,12 +29,32 @@ class BadImageWarning(DiscoveryWarning):
     """Images that could not be read were left out, because ``on_bad_image="skip"``."""
 
 
+class CalibrationEdgeWarning(DiscoveryWarning):
+    """The number of neighbours chosen is the smallest or largest tried; one beyond may be better."""
+
+
+class CheckpointWarning(DiscoveryWarning):
+    """A checkpoint is damaged, cannot be written or is in use; the fit goes on without it."""
+
+
+class CollapseWarning(DiscoveryWarning):
+    """All unlabelled rows were put into one class, though there could be several."""
+
+
+class DivergenceWarning(DiscoveryWarning):
+    """The loss or a weight was no longer finite; training ended with the last epoch before that."""
+
+
 class FeatureScaleWarning(DiscoveryWarning):
     """The pool's features are on another scale than the labelled ones."""
 
 
 class LabelWarning(DiscoveryWarning):
     """Labels were read in a way that the caller may not have meant."""
+
+
+class NoNovelClassWarning(DiscoveryWarning):
+    """No new class was found among the unlabelled rows."""
 
 
 class WorkflowWarning(DiscoveryWarning):

@@ -176,6 +176,22 @@ class ImageRows:
         """Return the backbone's own features, the mean of those of all views that are kept."""
         return self.encode(self.loader.backbone.tail, torch.device("cpu"))
 
+    def fingerprint(self) -> str:
+        """Return a digest of the images, of the backbone and of how many views are kept."""
+        backbone = self.loader.backbone
+        facts = [
+            self.images.fingerprint(),
+            digest_backbone(backbone),
+            self.loader.augmentation,
+            self.loader.seed,
+        ]
+        digest = hashlib.sha256(repr([*facts, self.store.n_views, str(backbone.device)]).encode())
+        digest.update(self.places.tobytes())
+        for name, tensor in sorted(backbone.tail.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
     def encode(self, network: nn.Module, device: torch.device) -> NDArray[np.float32]:
         """Return what a tail or an encoder makes of every image, in the mean over all views kept."""
         n_views = max(self.store.n_views, 1) if self.is_averaged else 1

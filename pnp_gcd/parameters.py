@@ -63,6 +63,7 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
     "on_bad_image": [StrOptions({"error", "skip"})],
     "device": [str],
     "missing_label": "no_validation",
+    "checkpoint_dir": [str, os.PathLike, None],
     "on_interrupt": [StrOptions({"raise", "keep"})],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -110,7 +111,18 @@ def read_settings(estimator: PNPDiscoverer, seed: int) -> TrainingSettings:
         projection_width=_pair(estimator.projection_width, "projection_width", kind=numbers.Integral),
         seed=seed,
         on_interrupt=estimator.on_interrupt,
+        checkpoint_dir=_folder(estimator),
     )
+
+
+def _folder(estimator: PNPDiscoverer) -> str | os.PathLike[str] | None:
+    """Return where checkpoints go; without a seed no fit could go on from them."""
+    if estimator.checkpoint_dir is not None and estimator.random_state is None:
+        raise ValueError(
+            f'checkpoint_dir="{os.fspath(estimator.checkpoint_dir)}" needs a seed: with random_state=None '
+            "every fit draws another one, and none could go on where another stopped. Pass random_state=0."
+        )
+    return estimator.checkpoint_dir
 
 
 def _number(value: float | Literal["auto"]) -> float | None:

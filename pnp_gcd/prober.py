@@ -25,6 +25,7 @@ __all__ = [
     "make_teacher",
     "refresh_memory",
     "update_teacher",
+    "write_memory",
 ]
 
 # A cluster of this cosine with one of the epoch before is that cluster.
@@ -119,7 +120,7 @@ def refresh_memory(
         memory, active, origin = memory[kept], active[kept], origin[kept.numpy()]
     for prober in (student, teacher):
         if prober is not None:
-            _write_memory(prober, memory, active)
+            write_memory(prober, memory, active)
     return origin
 
 
@@ -137,7 +138,8 @@ def _match_rows(
     return row_of
 
 
-def _write_memory(prober: Prober, memory: Tensor, active: Tensor) -> None:
+def write_memory(prober: Prober, memory: Tensor, active: Tensor) -> None:
+    """Write a memory and which of its rows are clusters; of another size, the memory is a new parameter."""
     if prober.memory.shape == memory.shape:
         prober.memory.data.copy_(memory)
     else:

@@ -7,6 +7,7 @@ networks: no labels, no losses, no epochs.
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -61,10 +62,16 @@ class Source(Protocol):
         Unit rows before training.
     device : torch.device
         Where the encoder works.
+    generator : torch.Generator
+        Draws the views.
+    n_drawn : int
+        Batches whose views were drawn anew, where each is drawn by its number.
     """
 
     start: NDArray[np.float32]
     device: torch.device
+    generator: torch.Generator
+    n_drawn: int
 
     def make_encoder(self) -> nn.Module:
         """Return a network whose features of every row are ``start``."""
@@ -92,6 +99,9 @@ class Rows(Protocol):
 
     def describe(self) -> NDArray[np.floating]:
         """Return features (n, d) before training."""
+
+    def fingerprint(self) -> str:
+        """Return a digest by which these rows are known again."""
 
     def place(self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator) -> Source:
         """Return the rows in a geometry, ready for training."""
@@ -135,6 +145,12 @@ class VectorRows:
         """Return the features, of several views their mean."""
         return self.vectors.mean(axis=1) if self.vectors.ndim == 3 else self.vectors
 
+    def fingerprint(self) -> str:
+        """Return a digest of shape, type and every byte."""
+        digest = hashlib.sha256(repr((self.vectors.shape, self.vectors.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(self.vectors).data)
+        return digest.hexdigest()
+
     def place(
         self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
     ) -> VectorSource:
@@ -156,6 +172,7 @@ class VectorSource:
         rate: float = 1.0,
     ) -> None:
         self.inputs, self.hidden_width, self.rate = inputs, settings.hidden_width, rate
+        self.generator, self.n_drawn = generator, 0
         self.start = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
         self.views = FeatureViews(
             torch.from_numpy(inputs),

@@ -5,6 +5,7 @@ Knows names and defaults only.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -53,3 +54,4 @@ class TrainingSettings:
     projection_width: tuple[int, int] = (256, 128)
     seed: int = 0
     on_interrupt: Literal["raise", "keep"] = "raise"
+    checkpoint_dir: str | os.PathLike[str] | None = None

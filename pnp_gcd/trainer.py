@@ -5,8 +5,8 @@ Knows rows of a source, codes and settings: no calibration, no class names.
 
 from __future__ import annotations
 
+import logging
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pnp_gcd import objectives, schedules
+from pnp_gcd._warn import warn_user
+from pnp_gcd.checkpoint_files import State
 from pnp_gcd.clustering import mean_directions
 from pnp_gcd.encoders import ProjectionHead
 from pnp_gcd.exceptions import DiscoveryWarning
@@ -23,16 +25,22 @@ from pnp_gcd.grouping import Grouping
 from pnp_gcd.labelling import Labelling, label_groups
 from pnp_gcd.objectives import LossTerms
 from pnp_gcd.optimisers import MomentumSGD, ParameterGroup, group_parameters
-from pnp_gcd.prober import Prober, count_taken, make_teacher, refresh_memory, update_teacher
+from pnp_gcd.prober import Prober, count_taken, make_teacher, refresh_memory, update_teacher, write_memory
 from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
 from pnp_gcd.rows import Source
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import BalancedBatches
 
-__all__ = ["Trainer"]
+__all__ = ["NotFiniteError", "Trainer"]
+
+_LOG = logging.getLogger(__name__)
 
 _WEIGHT_DECAY = 5e-5
 _MAX_GRADIENT = 0.5
+
+
+class NotFiniteError(ArithmeticError):
+    """A loss or a weight is no longer a finite number; the message names it."""
 
 
 class Trainer:
@@ -129,11 +137,89 @@ class Trainer:
         sums = np.zeros(len(LossTerms._fields))
         for indices in self.batches:
             terms = self.train_batch(indices, teacher_temperature)
-            sums += [float(term) for term in terms]
+            values = np.array([float(term) for term in terms])
+            if not np.isfinite(values).all():
+                named = dict(zip(LossTerms._fields, values.tolist(), strict=True))
+                raise NotFiniteError(f"the loss of step {self.step} was {named}")
+            if _LOG.isEnabledFor(logging.DEBUG):
+                _LOG.debug("epoch %d, step %d: loss %.6g", epoch + 1, self.step, values[-1])
+            sums += values
+        self._check_weights()
         means = (sums / len(self.batches)).tolist()
         row |= dict(zip(LossTerms._fields, means, strict=True))
         row["seconds"] = time.perf_counter() - started
         return row
+
+    def _check_weights(self) -> None:
+        """Refuse to go on with weights that are not finite: the last step can spoil them after its loss."""
+        for name, weight in self.student.named_parameters():
+            if not bool(torch.isfinite(weight).all()):
+                raise NotFiniteError(f"the weights {name} were not finite after step {self.step}")
+
+    def state(self) -> State:
+        """Return copies of all that changes in an epoch."""
+        arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in self._tensors().items()}
+        arrays["generator"] = self.source.generator.get_state().numpy().copy()
+        for place, parameters in enumerate(group.parameters for group in self.optimiser.groups):
+            for number, parameter in enumerate(parameters):
+                velocity = self.optimiser.velocities.get(parameter)
+                if velocity is not None:
+                    arrays[f"velocity.{place}.{number}"] = velocity.cpu().numpy().copy()
+        values = {
+            "step": self.step,
+            "rng": self.rng.bit_generator.state,
+            "n_drawn": self.source.n_drawn,
+            "has_warned": self.has_warned,
+            "probe": None,
+        }
+        if self.last_probe is not None:
+            grouping, homes, n_communities = self.last_probe
+            values["probe"] = {"n_classes": int(grouping.n_classes), "n_communities": int(n_communities)}
+            arrays |= {"probe.rows": grouping.rows.copy(), "probe.homes": homes.copy()}
+        return State(values, arrays)
+
+    def restore(self, state: State) -> None:
+        """Return to a state of this trainer, or of one that was made from the same rows and settings."""
+        values, arrays = state
+        for prober, name in ((self.student, "student"), (self.teacher, "teacher")):
+            if prober is not None:
+                write_memory(
+                    prober,
+                    torch.from_numpy(arrays[f"{name}.memory"]),
+                    torch.from_numpy(arrays[f"{name}.is_active"]),
+                )
+        self.optimiser.groups[-1].parameters = [self.student.memory]
+        with torch.no_grad():
+            for name, tensor in self._tensors().items():
+                given = torch.from_numpy(arrays[name])
+                if given.shape != tensor.shape:
+                    raise ValueError(f"{name} has shape {tuple(given.shape)}, not {tuple(tensor.shape)}")
+                tensor.copy_(given)
+        self.optimiser.velocities = {
+            parameter: torch.from_numpy(arrays[name]).clone().to(self.device)
+            for place, group in enumerate(self.optimiser.groups)
+            for number, parameter in enumerate(group.parameters)
+            if (name := f"velocity.{place}.{number}") in arrays
+        }
+        self.source.generator.set_state(torch.from_numpy(arrays["generator"]).clone())
+        self.source.n_drawn = values["n_drawn"]
+        self.rng.bit_generator.state = values["rng"]
+        self.step, self.has_warned = values["step"], values["has_warned"]
+        self.last_probe = None
+        if values["probe"] is not None:
+            grouping = Grouping(arrays["probe.rows"].copy(), values["probe"]["n_classes"])
+            n_communities = values["probe"]["n_communities"]
+            self.last_probe = Probe(grouping, arrays["probe.homes"].copy(), n_communities)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return all tensors of the networks by name, also those that state_dict leaves out."""
+        modules = {"student": self.student, "teacher": self.teacher, "projection": self.projection}
+        tensors: dict[str, Tensor] = {"known_prototypes": self.known_prototypes}
+        for prefix, module in modules.items():
+            if module is not None:
+                named = [*module.named_parameters(), *module.named_buffers()]
+                tensors |= {f"{prefix}.{name}": tensor for name, tensor in named}
+        return tensors
 
     def refresh(self, *, is_due: bool = True) -> dict[str, float]:
         """Write the classes' current prototypes into both memories; find classes anew if that is due."""
@@ -172,13 +258,12 @@ class Trainer:
     def _warn_once(self, n_clusters: int) -> None:
         if not self.has_warned:
             self.has_warned = True
-            warnings.warn(
+            warn_user(
                 f"{n_clusters} clusters were found, more than the {self._buffer_size(0)} prototypes that "
                 f"prototypes_per_class={self.settings.prototypes_per_class} gives {self.n_known} known "
                 "classes: the memory grows to hold them. Raise prototypes_per_class to leave room for "
                 "potential prototypes.",
                 DiscoveryWarning,
-                stacklevel=2,
             )
 
     def _follow_memory(self, origin: NDArray[np.int64]) -> None:

@@ -6,6 +6,7 @@ unlabelled rows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,15 +17,20 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pnp_gcd.calibration import Calibration, Request, calibrate
+from pnp_gcd.checkpoints import Checkpoints
+from pnp_gcd.diagnosis import warn_of_divergence, warn_of_result
 from pnp_gcd.geometry import reduce_rows
 from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, measure_closeness, score_classes
 from pnp_gcd.prober import count_taken
 from pnp_gcd.probing import ProbeSettings
 from pnp_gcd.rows import Copies, Rows
 from pnp_gcd.settings import TrainingSettings
-from pnp_gcd.trainer import Trainer
+from pnp_gcd.trainer import NotFiniteError, Trainer
 
 __all__ = ["Discovery", "discover"]
+
+_LOG = logging.getLogger(__name__)
+_Report = Callable[[str, dict[str, Any]], bool]
 
 # With fewer different rows than this, copies are kept.
 _FEWEST_ROWS = 10
@@ -76,7 +82,7 @@ def discover(
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     *,
-    report: Callable[[str, dict[str, Any]], bool] = lambda stage, row: False,
+    report: _Report = lambda stage, row: False,
 ) -> Discovery:
     """Learn features and prototypes from labelled and unlabelled rows.
 
@@ -98,27 +104,33 @@ def discover(
     if len(copies.first) < len(rows) and _has_enough(merged, codes, settings):
         found = discover(rows.take(copies.first), merged, settings, report=report)
         return replace(found, row_classes=found.row_classes[copies.place])
+    with Checkpoints.open(rows, codes, settings) as checkpoints:
+        return _discover(rows, codes, settings, checkpoints, report)
+
+
+def _discover(
+    rows: Rows,
+    codes: NDArray[np.int64],
+    settings: TrainingSettings,
+    checkpoints: Checkpoints,
+    report: _Report,
+) -> Discovery:
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
-    calibration = _calibrate(rows.describe(), codes, settings, int(seeds[0]), report)
+    calibration = checkpoints.read_calibration()
+    if calibration is None:
+        calibration = _calibrate(rows.describe(), codes, settings, int(seeds[0]), report)
+        checkpoints.write_calibration(calibration)
+    _log_calibration(calibration)
     source = rows.place(calibration.geometry, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
     trainer = Trainer(source, codes, _probe_settings(calibration, codes, settings), settings, seeds)
-    history: list[dict[str, float]] = []
-    try:
-        for epoch in range(settings.max_iter):
-            report("begin", {"epoch": float(epoch)})
-            history.append(trainer.run_epoch(epoch))
-            if report("epoch", history[-1]):
-                break
-    except KeyboardInterrupt:
-        if settings.on_interrupt == "raise":
-            raise
+    history, is_cut_short = _train(trainer, settings, checkpoints, report)
     encoder = trainer.student.encoder.eval()
     features = source.encode(encoder)
     encoder = encoder.cpu()  # a model may be loaded where there is no GPU
     n_taken = count_taken(trainer.student, features)
     labelling = trainer.label(features)
     row_classes = classify_rows(features, labelling, settings.temperature)
-    return Discovery(
+    found = Discovery(
         encoder,
         labelling,
         row_classes,
@@ -127,6 +139,62 @@ def discover(
         _interval(labelling, calibration, settings, n_taken),
         calibration,
         history,
+    )
+    if not is_cut_short:  # else a later fit may still go on
+        checkpoints.remove()
+    _LOG.info("%d classes, %d of them known", labelling.n_classes, labelling.n_known)
+    warn_of_result(found.row_classes, codes, labelling, calibration, settings)
+    return found
+
+
+def _train(
+    trainer: Trainer, settings: TrainingSettings, checkpoints: Checkpoints, report: _Report
+) -> tuple[list[dict[str, float]], bool]:
+    """Run the epochs that are left; return the history, and whether Ctrl-C cut it short.
+
+    However training ends, the trainer is then in the state after the last row of the history. Epochs of
+    an earlier fit that goes on here are reported once more, so that whoever listens hears of every epoch.
+    """
+    history = checkpoints.restore(trainer)
+    last = trainer.state()
+    try:
+        for epoch in range(settings.max_iter):
+            report("begin", {"epoch": float(epoch)})
+            if epoch >= len(history):
+                row = trainer.run_epoch(epoch)
+                last, history = trainer.state(), [*history, row]  # both or, on Ctrl-C, none
+                _LOG.info(
+                    "epoch %d of %d: loss %.6g, %d clusters, %.3g s",
+                    epoch + 1,
+                    settings.max_iter,
+                    row["total"],
+                    row["n_active"],
+                    row["seconds"],
+                )
+                checkpoints.write_epoch(last, history)
+            if report("epoch", history[epoch]):
+                break
+    except KeyboardInterrupt:
+        if settings.on_interrupt == "raise":
+            raise
+        _LOG.info("interrupted: kept as it was after epoch %d", len(history))
+        trainer.restore(last)
+        return history, True
+    except NotFiniteError as error:
+        trainer.restore(last)
+        warn_of_divergence(error, len(history), settings)
+    return history, False
+
+
+def _log_calibration(calibration: Calibration) -> None:
+    graph = calibration.graph
+    _LOG.info(
+        "calibration: whitening %s, %d neighbours, threshold %.3g, resolution %.3g, %d settings tried",
+        calibration.geometry.whitening,
+        graph.n_neighbors,
+        graph.similarity_threshold,
+        graph.resolution,
+        len(calibration.table),
     )
 
 
@@ -151,7 +219,7 @@ def _calibrate(
     codes: NDArray[np.int64],
     settings: TrainingSettings,
     seed: int,
-    report: Callable[[str, dict[str, Any]], bool],
+    report: _Report,
 ) -> Calibration:
     request = Request(
         n_neighbors=settings.n_neighbors,

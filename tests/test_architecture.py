@@ -15,7 +15,7 @@ MODULES = sorted(path.stem for path in PACKAGE.glob("*.py"))
 
 # docs/architecture.md: a module imports from its own floor or from those below.
 FLOORS = {
-    "cellar": {"exceptions", "_compat", "_progress", "_threads"},
+    "cellar": {"exceptions", "_compat", "_progress", "_threads", "_warn"},
     "ground": {
         "geometry",
         "neighbours",
@@ -39,6 +39,7 @@ FLOORS = {
         "plain_values",
         "atomic_files",
         "model_files",
+        "checkpoint_files",
         "workflows",
         "images",
         "augmentations",
@@ -58,7 +59,7 @@ FLOORS = {
         "rows",
         "image_rows",
     },
-    "floor 2": {"training", "trainer", "image_mode", "packing"},
+    "floor 2": {"training", "trainer", "checkpoints", "diagnosis", "image_mode", "packing"},
     "roof": {"parameters", "persistence", "curation", "keeping", "fitted", "discoverer", "embedder", "cli"},
     "door": {"__init__", "__main__"},
 }
@@ -103,7 +104,7 @@ DOORS = {
     "PIL": {"images", "augmentations"},
     "infomap": {"clustering"},
     "faiss": {"neighbours"},
-    "safetensors": {"weights", "model_files"},
+    "safetensors": {"weights", "model_files", "checkpoint_files"},
     "sentence_transformers": {"text_features"},
     "pandas": set(),
     "pyarrow": set(),
