@@ -19,6 +19,7 @@ FLOORS = {
     "ground": {
         "geometry",
         "neighbours",
+        "cells",
         "projection",
         "clustering",
         "matching",
@@ -90,6 +91,8 @@ DOORS = {
         "training",
         "trainer",
         "neighbours",
+        "cells",
+        "_threads",
         "weights",
         "cutting",
         "backbones",
