@@ -28,6 +28,7 @@ FLOORS = {
         "grouping",
         "refinement",
         "hiding",
+        "sampling",
         "counting",
         "calibration",
         "probing",
