@@ -47,6 +47,8 @@ def each_by_one_thread(task: Callable[[int], object], n_tasks: int, *, is_shared
         for number in range(first, n_tasks, n_threads):
             task(number)
 
-    with ThreadPoolExecutor(n_threads) as pool:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1), ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(run, first) for first in range(n_threads)]:
             done.result()

@@ -36,6 +36,7 @@ FLOORS = {
         "metrics",
         "schedules",
         "inputs",
+        "spooling",
         "labels",
         "text_features",
         "plain_values",
