@@ -5,6 +5,7 @@ The only module that knows infomap. Knows arrays only: no torch, no labels, no e
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ __all__ = [
 
 EdgeWeights = Literal["shared", "cosine"]
 
+# Edges that Infomap is given at once, in double precision: 24 MiB.
+_EDGES_AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True)
 class GraphSettings:
@@ -47,20 +51,37 @@ class GraphSettings:
 
 
 class NeighbourGraph(NamedTuple):
-    """Directed edges from rows to their similar neighbours.
+    """Directed edges from rows to their similar neighbours, those of a row beside each other.
 
     Attributes
     ----------
-    sources, targets : ndarray of shape (e,), int64
+    counts : ndarray of shape (n,), int64
+        Edges of each row.
+    targets : ndarray of shape (e,), int32
     weights : ndarray of shape (e,), float32
         All positive.
-    n_rows : int
     """
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    targets: NDArray[np.int32]
     weights: NDArray[np.float32]
-    n_rows: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, with edges or without."""
+        return len(self.counts)
+
+    @property
+    def sources(self) -> NDArray[np.int32]:
+        """Where each edge starts, of shape (e,)."""
+        return np.repeat(np.arange(self.n_rows, dtype=np.int32), self.counts)
+
+    @property
+    def has_edge(self) -> NDArray[np.bool_]:
+        """Whether an edge starts or ends at a row, of shape (n,)."""
+        out: NDArray[np.bool_] = self.counts > 0
+        out[self.targets] = True
+        return out
 
 
 class Clustering(NamedTuple):
@@ -92,13 +113,16 @@ def build_graph(neighbours: Neighbours, settings: GraphSettings) -> NeighbourGra
     Their weight is the cosine, times the overlap of the two rows' neighbours with shared weights.
     """
     nearest = neighbours.nearest(settings.n_neighbors)
-    n_rows, n_neighbors = nearest.indices.shape
+    n_neighbors = nearest.indices.shape[1]
     keep = nearest.similarities > max(settings.similarity_threshold, 0.0)
     weights = nearest.similarities
     if settings.edge_weights == "shared":
-        weights = weights * share_neighbours(neighbours, n_neighbors)
-    sources = np.repeat(np.arange(n_rows), n_neighbors)[keep.ravel()]
-    return NeighbourGraph(sources, nearest.indices[keep], weights[keep], n_rows)
+        shared = share_neighbours(neighbours, n_neighbors)
+        weights = np.multiply(weights, shared, out=shared)  # graphs of many edges fit into memory once
+    counts = keep.sum(axis=1)
+    if keep.all():
+        return NeighbourGraph(counts, nearest.indices.ravel(), weights.ravel())
+    return NeighbourGraph(counts, nearest.indices[keep], weights[keep])
 
 
 def cluster_features(
@@ -136,7 +160,7 @@ def cluster_neighbours(
 ) -> Clustering:
     """Group rows whose neighbours, ``n_neighbors`` or more, are already known."""
     graph = build_graph(neighbours, settings)
-    if not len(graph.sources):
+    if not len(graph.targets):
         threshold = settings.similarity_threshold
         if threshold <= 0:  # rows that have nothing in common: each is its own community
             return Clustering(np.arange(len(features)), features.copy(), np.ones(len(features), dtype=bool))
@@ -145,8 +169,7 @@ def cluster_neighbours(
             f"similarity_threshold={threshold:g} leaves no pair of rows: "
             f'the most similar pair has cosine {closest:.3f}. Lower similarity_threshold or pass "auto".'
         )
-    has_edge = np.zeros(graph.n_rows, dtype=bool)
-    has_edge[graph.sources] = has_edge[graph.targets] = True
+    has_edge = graph.has_edge
     labels = np.full(graph.n_rows, -1, dtype=np.int64)
     labels[has_edge] = _largest_first(_run_infomap(graph, settings.resolution, seed)[has_edge])
     centroids = mean_directions(features[has_edge], labels[has_edge])
@@ -175,10 +198,15 @@ def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray
     import infomap
 
     network = infomap.Network()
-    has_edge = np.zeros(graph.n_rows, dtype=bool)
-    has_edge[graph.sources] = has_edge[graph.targets] = True
-    network.add_nodes(np.flatnonzero(~has_edge).tolist())  # one by one; the others come with their links
-    network.add_links(np.column_stack([graph.sources, graph.targets, graph.weights]).astype(np.float64))
+    # One by one; the others come with their links.
+    network.add_nodes(np.flatnonzero(~graph.has_edge).tolist())
+    ends = np.cumsum(graph.counts)
+    for part in _parts(ends):
+        rows, edges = np.arange(part.start, part.stop), slice(*_edges_of(ends, part))
+        sources = np.repeat(rows, graph.counts[part])
+        network.add_links(
+            np.column_stack([sources, graph.targets[edges], graph.weights[edges]]).astype(np.float64)
+        )
     result = infomap.run(
         network,
         two_level=True,
@@ -196,6 +224,18 @@ def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray
     labels = np.empty(graph.n_rows, dtype=np.int64)
     labels[rows] = modules
     return labels
+
+
+def _parts(ends: NDArray[np.int64]) -> list[slice]:
+    """Cut rows, whose edges end at ``ends``, into runs of about as many edges as are handed over at once."""
+    cuts = np.searchsorted(ends, np.arange(_EDGES_AT_ONCE, ends[-1], _EDGES_AT_ONCE)) + 1
+    bounds = np.unique([0, *cuts, len(ends)])
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+
+
+def _edges_of(ends: NDArray[np.int64], rows: slice) -> tuple[int, int]:
+    """Return where the edges of a run of rows begin and end."""
+    return (int(ends[rows.start - 1]) if rows.start else 0), int(ends[rows.stop - 1])
 
 
 def _largest_first(labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -104,6 +104,9 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         2,048 columns, the first 512).
     max_iter : int, default=5
         Epochs. 0 clusters the features as they come.
+    max_samples : int or None, default=50_000
+        Rows that a fit learns from. Of more, so many are drawn, of every known class the same part but
+        20 labelled rows at least, and all others get their class as new rows do. ``None`` learns from all.
     batch_size : int, default=256
         Rows per step, half of them labelled where both kinds exist.
     learning_rate : float, default=0.15
@@ -270,6 +273,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         whitening: Literal["auto", "discriminant", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
         max_iter: int = 5,
+        max_samples: int | None = 50_000,
         batch_size: int = 256,
         learning_rate: float = 0.15,
         distillation_weight: float = 0.65,
@@ -317,6 +321,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         self.whitening = whitening
         self.n_components = n_components
         self.max_iter = max_iter
+        self.max_samples = max_samples
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.distillation_weight = distillation_weight
@@ -391,14 +396,13 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         rows = self._read_rows(X, "X", is_first=True)
         encoded = self._encode(y, len(rows))
         pool = self._check_pool(X_unlabelled, rows)
-        if pool is not None:
-            rows = np.concatenate([rows, pool])
-        check_range(rows)
-        codes = encoded.with_unlabelled(len(rows))
+        together = VectorRows(rows) if pool is None else VectorRows(rows, pool)
+        check_range(*together.parts)
+        codes = encoded.with_unlabelled(len(together))
         self._check_counts(codes, len(encoded.classes))
         progress = ProgressLine(self.verbose, self.max_iter)
-        with sensible_threads(rows.size):
-            found, context = self._discover(VectorRows(rows), codes, progress)
+        with sensible_threads(len(together) * rows[0].size):
+            found, context = self._discover(together, codes, progress)
         self._image_mode = None
         self._store(found, encoded, codes)
         context.call_on_fit_task_end(estimator=self)

@@ -14,14 +14,17 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pnp_gcd._threads import each_by_one_thread
 from pnp_gcd.geometry import unit_rows
 
-__all__ = ["encode_rows", "map_in_blocks"]
+__all__ = ["encode_rows", "label_in_blocks", "map_in_blocks"]
 
-_Number = TypeVar("_Number", bound=np.floating)
+_Number = TypeVar("_Number", bound=np.number)
 
 # Rows per pass. Matrix products may round differently at other shapes; one shape rounds alike.
 _BLOCK_ROWS = 512
+# Blocks that a thread works on before it takes others.
+_BLOCKS_PER_TASK = 16
 
 
 def map_in_blocks(
@@ -36,6 +39,25 @@ def map_in_blocks(
             block = np.concatenate([block, np.repeat(block[-1:], missing, axis=0)])
         parts.append(function(block)[: _BLOCK_ROWS - missing])
     return np.concatenate(parts)
+
+
+def label_in_blocks(
+    function: Callable[[NDArray[Any]], NDArray[np.int64]], rows: NDArray[np.floating]
+) -> NDArray[np.int64]:
+    """Apply ``function``, rows to a number each, in such blocks, several at a time, each by one thread.
+
+    Rows may lie on disk: no more of them than these blocks are in memory.
+    """
+    found = np.empty(len(rows), dtype=np.int64)
+
+    def label(number: int) -> None:
+        start = number * _BLOCKS_PER_TASK * _BLOCK_ROWS
+        part = np.asarray(rows[start : start + _BLOCKS_PER_TASK * _BLOCK_ROWS])
+        found[start : start + len(part)] = map_in_blocks(function, part)
+
+    n_tasks = -(-len(rows) // (_BLOCKS_PER_TASK * _BLOCK_ROWS))
+    each_by_one_thread(label, n_tasks)
+    return found
 
 
 def encode_rows(encoder: nn.Module, rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -183,6 +183,8 @@ class FittedDiscoverer(
             raise ValueError(
                 f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."
             )
+        if reject_below is None and self._image_mode is None and self._is_unmerged:
+            return self.classes_[self._position[self._homes[self._classify(X)]]]
         features = self._features(X)
         labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
         is_rejected = np.isnan(features[:, 0])
@@ -191,6 +193,23 @@ class FittedDiscoverer(
         elif not is_rejected.any():
             return labels
         return mark_rejected(labels, is_rejected, choose_marker(self.classes_, self.missing_label))
+
+    @property
+    def _is_unmerged(self) -> bool:
+        """Whether every class is one that fit has found."""
+        return len(self._homes) == self.n_clusters_
+
+    def _classify(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the class of each row, known then new, block by block: no features of all rows are held."""
+        from pnp_gcd.encoding import encode_rows, label_in_blocks
+        from pnp_gcd.labelling import classify_rows
+
+        def classify(block: NDArray[np.floating]) -> NDArray[np.int64]:
+            features = encode_rows(self.encoder_, self._geometry.apply(block))
+            return classify_rows(features, self._labelling, self.temperature)
+
+        self.encoder_.eval()
+        return label_in_blocks(classify, self._read_rows(X, "X"))
 
     def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return how typical each row is of some class, known or new, from 0 to 1.

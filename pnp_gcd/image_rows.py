@@ -220,6 +220,12 @@ class ImageRows:
         """Return the images in a geometry, ready for training."""
         return ImageSource(self, geometry, settings, generator)
 
+    def encode_in_blocks(self, geometry: Geometry, encoder: nn.Module) -> Iterator[NDArray[np.float32]]:
+        """Yield unit features of all images, in their order, by an encoder that has learnt from some."""
+        device = self.loader.backbone.device
+        yield unit_rows(self.encode(encoder.to(device), device))
+        encoder.cpu()
+
 
 def _average(
     network: nn.Module, batches: Iterable[_Batch], n_images: int, n_views: int, device: torch.device

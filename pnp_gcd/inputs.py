@@ -192,15 +192,16 @@ def refuse_dates(X: Any, name: str = "X") -> None:
             )
 
 
-def check_range(rows: NDArray[np.floating]) -> None:
+def check_range(*parts: NDArray[np.floating]) -> None:
     """Refuse numbers so large, or so close together, that a fit could not tell rows apart.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, …)
-        All rows of a fit, finite.
+    parts : ndarray of shape (n_rows, …)
+        Together all rows of a fit, finite.
     """
-    low, high = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    low = np.min([part.min(axis=0) for part in parts], axis=0).astype(np.float64)
+    high = np.max([part.max(axis=0) for part in parts], axis=0).astype(np.float64)
     largest = max(-float(low.min()), float(high.max()))
     if largest > _LARGEST:
         raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq  # type: ignore[import-untyped, unused-ignore]
 
 from pnp_gcd.clustering import mean_directions
+from pnp_gcd.geometry import unit_rows
 from pnp_gcd.grouping import Grouping
 from pnp_gcd.refinement import Discriminant, fit_discriminant
 
@@ -26,9 +27,12 @@ __all__ = [
 ]
 
 # Rows scored at once; bounds memory.
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 1024
 # Prototypes of pieces of a class speak for their surroundings only: their softmax is this much sharper.
 _LOCAL = 0.5
+# Log-scores closer than this are compared in double precision; exponents that single precision holds.
+_CLOSE = 1e-3
+_MAX_EXPONENT = 80.0
 # Probabilities are made this much sharper, or less sharp, at most.
 _SHARPNESS = (0.02, 2.0)
 
@@ -104,12 +108,44 @@ def join_scores(
 def classify_rows(
     features: NDArray[np.float32], labelling: Labelling, temperature: float
 ) -> NDArray[np.int64]:
-    """Return the most probable class of each row."""
+    """Return the most probable class of each row.
+
+    In single precision; where two classes come close, in double precision.
+    """
     found = np.empty(len(features), dtype=np.int64)
     for start in range(0, len(features), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        found[block] = score_classes(features[block], labelling, temperature).argmax(axis=1)
+        block = features[start : start + _BLOCK_ROWS]
+        found[start : start + len(block)] = _classify_block(block, labelling, temperature)
     return found
+
+
+def _classify_block(
+    features: NDArray[np.float32], labelling: Labelling, temperature: float
+) -> NDArray[np.int64]:
+    sharpness = 1.0 / (_LOCAL * temperature)
+    if 2.0 * sharpness > _MAX_EXPONENT or labelling.n_classes < 2:
+        return score_classes(features, labelling, temperature).argmax(axis=1)
+    order = np.argsort(labelling.classes, kind="stable")
+    n_prototypes = np.bincount(labelling.classes, minlength=labelling.n_classes)
+    starts = np.cumsum(n_prototypes) - n_prototypes
+    # A row for each prototype and a column for each row, so that sums over a class's prototypes are quick.
+    scores = labelling.prototypes[order] @ features.T
+    scores -= 1.0
+    scores *= np.float32(sharpness)
+    np.exp(scores, out=scores)
+    sums = np.add.reduceat(scores, starts, axis=0)
+    sums /= n_prototypes[:, None].astype(np.float32)
+    sums = np.log(sums, out=sums)
+    axes, directions = labelling.discriminant
+    sums += (directions / np.float32(temperature)) @ unit_rows(features @ axes).T
+    best = sums.argmax(axis=0)
+    columns = np.arange(len(features))
+    top = sums[best, columns]
+    sums[best, columns] = -np.inf
+    close = np.flatnonzero(~(top - sums.max(axis=0) > _CLOSE))  # NaN is close to everything
+    if len(close):
+        best[close] = score_classes(features[close], labelling, temperature).argmax(axis=1)
+    return best
 
 
 def measure_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDArray[np.float64]:

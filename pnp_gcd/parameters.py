@@ -32,6 +32,7 @@ CONSTRAINTS: dict[str, list[Any] | str] = {
     "whitening": [StrOptions({"auto", "discriminant", "within", "soft-within", "soft-total"}), None],
     "n_components": [Interval(numbers.Integral, 1, None, closed="left"), None],
     "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
+    "max_samples": [Interval(numbers.Integral, 10, None, closed="left"), None],
     "batch_size": [Interval(numbers.Integral, 2, None, closed="left")],
     "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
     "distillation_weight": [Interval(numbers.Real, 0, None, closed="left")],
@@ -87,6 +88,7 @@ def read_settings(estimator: PNPDiscoverer, seed: int) -> TrainingSettings:
         whitening=estimator.whitening,
         n_components=estimator.n_components,
         max_iter=estimator.max_iter,
+        max_samples=estimator.max_samples,
         batch_size=estimator.batch_size,
         learning_rate=estimator.learning_rate,
         weights=LossWeights(

@@ -170,7 +170,7 @@ def _place_beside(
     places = np.empty((len(rows), 2))
     for start in range(0, len(rows), _BLOCK_ROWS):
         block = _unit(np.nan_to_num(rows[start : start + _BLOCK_ROWS]))
-        near, similarities = find_nearest(block, landmarks.vectors, n_nearest)
+        near, similarities, _ = find_nearest(block, landmarks.vectors, n_nearest)
         places[start : start + len(block)] = _weighted_mean(
             landmarks.places[near], similarities, _REACH * gap
         )

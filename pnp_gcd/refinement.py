@@ -24,6 +24,8 @@ _VOTERS = 15
 _VOTE_TEMPERATURE = 0.1
 # A class that no neighbour names keeps this part of the votes.
 _NO_VOTE = 1e-3
+# Rows times classes whose evidence is held at once: 8 Mi are 64 MiB in double precision.
+_BLOCK_EVIDENCE = 1 << 23
 
 
 class Discriminant(NamedTuple):
@@ -111,22 +113,35 @@ def refine_rows(
         if not (rows >= 0).any():
             break
         axes, directions = fit_discriminant(features, rows, n_classes)
-        evidence = unit_rows(features @ axes) @ directions.T / temperature + _vote(
-            neighbours, rows, n_classes
-        )
-        evidence[:, np.bincount(rows[rows >= 0], minlength=n_classes) == 0] = -np.inf
-        rows = np.where(labelled, codes, evidence.argmax(axis=1))
+        is_empty = np.bincount(rows[rows >= 0], minlength=n_classes) == 0
+        found = np.empty_like(rows)
+        for part in _blocks(len(rows), n_classes):
+            evidence = unit_rows(features[part] @ axes) @ directions.T / temperature
+            evidence = evidence + _vote(neighbours, rows, n_classes, part)
+            evidence[:, is_empty] = -np.inf
+            found[part] = evidence.argmax(axis=1)
+        rows = np.where(labelled, codes, found)
     return rows
 
 
-def _vote(neighbours: Neighbours, rows: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
-    """Return the logarithm (n, n_classes) of the part of each row's neighbours in each class."""
-    near = neighbours.nearest(_VOTERS)
+def _blocks(n_rows: int, n_classes: int) -> list[slice]:
+    """Return runs of rows whose evidence is held at once."""
+    step = max(1, _BLOCK_EVIDENCE // n_classes)
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
+
+
+def _vote(
+    neighbours: Neighbours, rows: NDArray[np.int64], n_classes: int, part: slice = slice(None)
+) -> NDArray[np.float64]:
+    """Return the logarithm (m, n_classes) of the part of each row's neighbours in each class."""
+    voters = neighbours.nearest(_VOTERS)
+    near = Neighbours(voters.indices[part], voters.similarities[part])
     classes = rows[near.indices]
     weights = np.exp((near.similarities - near.similarities[:, :1]).astype(np.float64) / _VOTE_TEMPERATURE)
-    cells = np.arange(len(rows))[:, None] * n_classes + classes
+    n_rows = len(classes)
+    cells = np.arange(n_rows)[:, None] * n_classes + classes
     counted = classes >= 0
-    sums = np.bincount(cells[counted], weights=weights[counted], minlength=len(rows) * n_classes)
-    votes = sums.reshape(len(rows), n_classes) + _NO_VOTE
+    sums = np.bincount(cells[counted], weights=weights[counted], minlength=n_rows * n_classes)
+    votes = sums.reshape(n_rows, n_classes) + _NO_VOTE
     out: NDArray[np.float64] = np.log(votes / votes.sum(axis=1, keepdims=True))
     return out

@@ -8,6 +8,7 @@ networks: no labels, no losses, no epochs.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +30,8 @@ _FULL_RATE_WIDTH = 256
 # Rows looked at for the usual distance between neighbours, and the neighbour that counts.
 _SAMPLED_ROWS = 2000
 _USUAL_NEIGHBOUR = 8
+# Rows encoded at once where not all are kept.
+_BLOCK_ROWS = 16_384
 
 
 class Copies(NamedTuple):
@@ -106,6 +109,9 @@ class Rows(Protocol):
     def place(self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator) -> Source:
         """Return the rows in a geometry, ready for training."""
 
+    def encode_in_blocks(self, geometry: Geometry, encoder: nn.Module) -> Iterator[NDArray[np.float32]]:
+        """Yield unit features of all rows, in their order, by an encoder that has learnt from some."""
+
 
 def find_copies(rows: NDArray[np.generic]) -> Copies:
     """Compare rows (n, …) byte by byte."""
@@ -123,23 +129,36 @@ class VectorRows:
 
     Parameters
     ----------
-    vectors : ndarray of shape (n, d) or (n, v, d)
-        Finite features, or v precomputed views of each row.
+    parts : ndarray of shape (n, d) or (n, v, d)
+        Finite features, or v precomputed views of each row. Several arrays stand for all their rows; they
+        may lie on disk, and are put together only if all are used at once.
     """
 
-    def __init__(self, vectors: NDArray[np.floating]) -> None:
-        self.vectors = vectors
+    def __init__(self, *parts: NDArray[np.floating]) -> None:
+        self.parts = parts
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return sum(len(part) for part in self.parts)
+
+    @property
+    def vectors(self) -> NDArray[np.floating]:
+        """All rows in one array."""
+        if len(self.parts) > 1:
+            self.parts = (np.concatenate(self.parts),)
+        return self.parts[0]
 
     def find_copies(self) -> Copies:
         """Tell which rows are equal."""
         return find_copies(self.vectors + 0.0)  # −0.0 equals 0.0
 
     def take(self, indices: NDArray[np.int64]) -> VectorRows:
-        """Return some of the rows."""
-        return VectorRows(self.vectors[indices])
+        """Return some of the rows, in rising order."""
+        found = []
+        for part in self.parts:
+            n_here = int(np.searchsorted(indices, len(part)))
+            found.append(part[indices[:n_here]])
+            indices = indices[n_here:] - len(part)
+        return VectorRows(np.concatenate(found))
 
     def describe(self) -> NDArray[np.floating]:
         """Return the features, of several views their mean."""
@@ -147,8 +166,11 @@ class VectorRows:
 
     def fingerprint(self) -> str:
         """Return a digest of shape, type and every byte."""
-        digest = hashlib.sha256(repr((self.vectors.shape, self.vectors.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(self.vectors).data)
+        kind = np.result_type(*self.parts)
+        digest = hashlib.sha256(repr((len(self), self.parts[0].shape[1:], kind.str)).encode())
+        for part in self.parts:
+            for start in range(0, len(part), _BLOCK_ROWS):
+                digest.update(np.ascontiguousarray(part[start : start + _BLOCK_ROWS], dtype=kind).data)
         return digest.hexdigest()
 
     def place(
@@ -157,6 +179,12 @@ class VectorRows:
         """Return the rows in a geometry, ready for training."""
         rate = adapter_rate(len(geometry.scaling))
         return VectorSource(geometry.apply(self.vectors), settings, generator, rate)
+
+    def encode_in_blocks(self, geometry: Geometry, encoder: nn.Module) -> Iterator[NDArray[np.float32]]:
+        """Yield unit features of all rows, in their order, by an encoder that has learnt from some."""
+        for part in self.parts:
+            for start in range(0, len(part), _BLOCK_ROWS):
+                yield encode_rows(encoder, geometry.apply(part[start : start + _BLOCK_ROWS]))
 
 
 class VectorSource:

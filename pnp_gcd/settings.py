@@ -36,6 +36,7 @@ class TrainingSettings:
     whitening: Whitening | Literal["auto"] = "auto"
     n_components: int | None = 256
     max_iter: int = 5
+    max_samples: int | None = None
     batch_size: int = 256
     learning_rate: float = 0.15
     weights: LossWeights = field(default_factory=LossWeights.from_paper)

@@ -24,6 +24,7 @@ from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, measure_c
 from pnp_gcd.prober import count_taken
 from pnp_gcd.probing import ProbeSettings
 from pnp_gcd.rows import Copies, Rows
+from pnp_gcd.sampling import draw_rows
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.trainer import NotFiniteError, Trainer
 
@@ -98,6 +99,8 @@ def discover(
         epoch. True after an epoch ends
         the training there.
     """
+    if settings.max_samples is not None and len(rows) > settings.max_samples:
+        return _discover_by_sample(rows, codes, settings, report)
     copies = rows.find_copies()
     merged = _merge_codes(codes, copies)
     # Copies of a row would fill its list of neighbours: they count once, if that leaves rows enough.
@@ -196,6 +199,23 @@ def _log_calibration(calibration: Calibration) -> None:
         graph.resolution,
         len(calibration.table),
     )
+
+
+def _discover_by_sample(
+    rows: Rows,
+    codes: NDArray[np.int64],
+    settings: TrainingSettings,
+    report: Callable[[str, dict[str, Any]], bool],
+) -> Discovery:
+    """Learn from some of the rows, and give all of them their class as new rows get it."""
+    assert settings.max_samples is not None
+    drawn = draw_rows(codes, settings.max_samples, settings.seed)
+    found = discover(rows.take(drawn), codes[drawn], replace(settings, max_samples=None), report=report)
+    classes = [
+        classify_rows(features, found.labelling, settings.temperature)
+        for features in rows.encode_in_blocks(found.calibration.geometry, found.encoder)
+    ]
+    return replace(found, row_classes=np.concatenate(classes))
 
 
 def _merge_codes(codes: NDArray[np.int64], copies: Copies) -> NDArray[np.int64]:

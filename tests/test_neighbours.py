@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
+from pnp_gcd import cells
 from pnp_gcd import neighbours as module
+from pnp_gcd._threads import each_by_one_thread
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.neighbours import (
     Neighbours,
@@ -11,6 +14,7 @@ from pnp_gcd.neighbours import (
     _search_exactly,
     _search_inverted_file,
     find_neighbours,
+    measure_recall,
     share_neighbours,
 )
 
@@ -88,12 +92,74 @@ def test_the_inverted_file_gives_every_neighbour_asked_for_even_in_a_small_cell(
     assert found.similarities.min() >= -1.001
 
 
-def test_many_rows_go_to_the_inverted_file(rows, monkeypatch):
-    called = []
+def test_cells_find_as_many_of_the_neighbours_as_they_say(clustered_rows):
+    exact = _search_exactly(clustered_rows, 15)
+    found = find_neighbours(clustered_rows, 15, engine="cells")
+    assert measure_recall(found.indices, exact.indices) >= 0.95
+    assert found.recall == pytest.approx(measure_recall(found.indices, exact.indices), abs=0.02)
+    assert not (found.indices == np.arange(3000)[:, None]).any()
+    assert (np.diff(found.similarities, axis=1) <= 0).all()
+    cosines = np.einsum("id,ikd->ik", clustered_rows, clustered_rows[found.indices])
+    np.testing.assert_allclose(found.similarities, cosines, atol=1e-5)
+    assert all(len(set(near)) == 15 for near in found.indices.tolist())
+
+
+def test_looking_into_every_cell_is_exact_search(rows):
+    tensor = torch.from_numpy(rows)
+    found = cells.build_cells(tensor)
+    indices, similarities = cells.search_cells(tensor, found, 9, len(found.centres))
+    exact = _search_exactly(rows, 9)
+    np.testing.assert_array_equal(indices, exact.indices)
+    np.testing.assert_allclose(similarities, exact.similarities, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 60, 1 << 25])
+def test_the_size_of_blocks_does_not_matter_to_cells(rows, monkeypatch, block):
+    tensor = torch.from_numpy(rows)
+    found = cells.build_cells(tensor)
+    whole = cells.search_cells(tensor, found, 4, 3)
+    monkeypatch.setattr(cells, "_BLOCK_CANDIDATES", block)
+    monkeypatch.setattr(cells, "_BLOCK", block)
+    blocked = cells.search_cells(tensor, found, 4, 3)
+    np.testing.assert_array_equal(blocked[0], whole[0])
+    np.testing.assert_allclose(blocked[1], whole[1], atol=1e-6)
+
+
+def test_the_part_that_a_plan_promises_is_the_part_that_is_found(clustered_rows):
+    tensor, exact = torch.from_numpy(clustered_rows), _search_exactly(clustered_rows, 10)
+    found = cells.build_cells(tensor)
+    true = torch.from_numpy(exact.indices.astype(np.int64))
+    n_probes, promised = cells.plan_probes(found, tensor, torch.arange(3000), true, recall=0.9)
+    assert promised >= 0.9
+    indices, _ = cells.search_cells(tensor, found, 10, n_probes)
+    assert measure_recall(indices, exact.indices) == pytest.approx(promised, abs=1e-3)
+
+
+def test_rows_whose_cells_hold_too_few_others_are_searched_exactly():
+    rng = np.random.default_rng(0)
+    rows = unit_rows(np.concatenate([np.eye(8)[:1] * 10 + 0.1 * rng.normal(size=(2000, 8)), -np.eye(8)[:1]]))
+    found = find_neighbours(rows, 600, engine="cells")
+    assert (found.indices >= 0).all()
+    assert np.isfinite(found.similarities).all()
+
+
+def test_many_rows_go_to_cells_only_where_these_save_work(clustered_rows, monkeypatch):
     monkeypatch.setattr(module, "_MAX_EXACT_ROWS", 100)
-    monkeypatch.setattr(module, "_search_inverted_file", lambda rows, k: called.append((len(rows), k)))
-    find_neighbours(rows, 5)
-    assert called == [(150, 5)]
+    assert find_neighbours(clustered_rows, 15).recall < 1.0
+    shapeless = unit_rows(np.random.default_rng(0).normal(size=(1000, 40)))
+    assert find_neighbours(shapeless, 15).recall == 1.0
+
+
+@pytest.mark.parametrize("n_tasks", [0, 1, 2, 7])
+def test_every_task_is_done_once_and_an_error_in_one_is_raised(n_tasks):
+    done = []
+    each_by_one_thread(done.append, n_tasks)
+    assert sorted(done) == list(range(n_tasks))
+    n_threads = torch.get_num_threads()
+    if n_tasks:
+        with pytest.raises(ZeroDivisionError):
+            each_by_one_thread(lambda number: 1 / 0, n_tasks)
+    assert torch.get_num_threads() == n_threads
 
 
 def test_dropping_self_drops_the_farthest_where_self_was_not_found():

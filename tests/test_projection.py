@@ -203,7 +203,7 @@ def test_the_nearest_are_those_of_all_cosines(monkeypatch):
     monkeypatch.setattr("pnp_gcd.neighbours._BLOCK_SIMILARITIES", 30)  # three queries a block
     rng = np.random.default_rng(0)
     queries, rows = (rng.normal(size=(n, 5)).astype(np.float32) for n in (7, 10))
-    indices, similarities = find_nearest(queries, rows, 4)
+    indices, similarities, _ = find_nearest(queries, rows, 4)
     cosines = queries @ rows.T
     np.testing.assert_array_equal(indices, (-cosines).argsort(axis=1)[:, :4])
     np.testing.assert_allclose(similarities, np.take_along_axis(cosines, indices, axis=1), rtol=1e-5)

@@ -172,3 +172,17 @@ def test_refinement_puts_right_most_of_what_communities_mixed_up():
     found = refine(features, np.full(300, -1), start, 3)
     assert (start == groups).mean() < 0.87
     assert (found == groups).mean() > 0.97
+
+
+@pytest.mark.parametrize("block", [1, 50, 1 << 23])
+def test_the_size_of_blocks_does_not_matter_to_classes(monkeypatch, block):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(3), 40)
+    features = unit_rows(np.eye(5)[truth] + 0.5 * rng.normal(size=(120, 5)))
+    start = np.where(rng.random(120) < 0.3, rng.integers(3, size=120), truth)
+    found = find_neighbours(features, 15)
+    whole = refine_rows(features, found, np.full(120, -1), start, 3, temperature=0.1)
+    monkeypatch.setattr("pnp_gcd.refinement._BLOCK_EVIDENCE", block)
+    blocked = refine_rows(features, found, np.full(120, -1), start, 3, temperature=0.1)
+    np.testing.assert_array_equal(blocked, whole)
+    assert (whole != start).any()

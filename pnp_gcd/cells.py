@@ -1,0 +1,184 @@
+"""Find nearest rows among many: rows are sorted into cells, and each row looks into its nearest few.
+
+An inverted file by matrix products: all rows that look into a cell are compared with its rows at once, which
+is what processors, with or without a GPU, do fastest. How many cells a row has to look into is read off a
+sample of rows whose neighbours were found exactly. Knows unit-length tensors only: no labels, no epochs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnp_gcd._threads import each_by_one_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells"]
+
+# Cells per square root of rows: so many cost as much to choose among as to look into.
+_CELLS_PER_ROOT = 4.0
+# Rows per cell, and rounds, from which centres are learnt.
+_ROWS_PER_CELL = 20
+_N_ROUNDS = 4
+# Similarities held at once: 16 Mi floats are 64 MiB.
+_BLOCK = 1 << 24
+# Candidates kept at once, before the best are taken: 32 Mi are 256 MiB.
+_BLOCK_CANDIDATES = 1 << 25
+
+
+class Cells(NamedTuple):
+    """Rows sorted by the nearest of some centres.
+
+    Attributes
+    ----------
+    centres : Tensor of shape (c, d)
+    home : Tensor of shape (n,)
+        Cell of each row.
+    order : Tensor of shape (n,)
+        Rows, cell by cell.
+    starts : list of int
+        Where each cell begins in that order, and the end.
+    """
+
+    centres: Tensor
+    home: Tensor
+    order: Tensor
+    starts: list[int]
+
+
+def build_cells(rows: Tensor, *, least_rows: int = 1, seed: int = 0) -> Cells:
+    """Sort unit rows (n, d) into cells of ``least_rows`` on average at least, by spherical k-means."""
+    import torch
+
+    n_cells = int(_CELLS_PER_ROOT * math.sqrt(len(rows)))
+    n_cells = max(1, min(n_cells, len(rows) // max(least_rows, 1)))
+    rng = np.random.default_rng(seed)  # the caller's global random state stays as it was
+    drawn = np.sort(rng.permutation(len(rows))[: _ROWS_PER_CELL * n_cells])
+    sample = rows[torch.from_numpy(drawn).to(rows.device)]
+    first = torch.from_numpy(rng.permutation(len(sample))[:n_cells]).to(rows.device)
+    centres = sample[first].clone()
+    for _ in range(_N_ROUNDS):
+        home = rank_cells(sample, centres, 1)[:, 0]
+        sums = torch.zeros_like(centres).index_add_(0, home, sample)
+        is_empty = torch.bincount(home, minlength=n_cells) == 0
+        sums[is_empty] = centres[is_empty]
+        centres = torch.nn.functional.normalize(sums, dim=1)
+    home = rank_cells(rows, centres, 1)[:, 0]
+    sizes = torch.bincount(home, minlength=n_cells).cpu()
+    starts = [0, *torch.cumsum(sizes, 0).tolist()]
+    return Cells(centres, home, torch.argsort(home, stable=True), starts)
+
+
+def rank_cells(rows: Tensor, centres: Tensor, n_cells: int) -> Tensor:
+    """Return the nearest ``n_cells`` centres (m, n_cells) of each of the rows (m, d), nearest first."""
+    import torch
+
+    block = max(1, _BLOCK // len(centres))
+    found = torch.empty((len(rows), n_cells), dtype=torch.int64, device=rows.device)
+    for start in range(0, len(rows), block):
+        part = slice(start, start + block)
+        cosines = rows[part] @ centres.T
+        found[part] = cosines.topk(n_cells, dim=1).indices if n_cells > 1 else cosines.argmax(1)[:, None]
+    return found
+
+
+def plan_probes(
+    cells: Cells, rows: Tensor, asked: Tensor, true_neighbours: Tensor, *, recall: float
+) -> tuple[int, float]:
+    """Return how many cells to look into, and the part of true neighbours that is then found.
+
+    Parameters
+    ----------
+    cells : Cells
+    rows : Tensor of shape (n, d)
+    asked : Tensor of shape (m,)
+        Rows whose neighbours are known.
+    true_neighbours : Tensor of shape (m, k)
+    recall : float
+        Part of them that is to be found.
+    """
+    import torch
+
+    n_cells = len(cells.centres)
+    ranked = rank_cells(rows[asked], cells.centres, n_cells)
+    places = torch.arange(n_cells, device=rows.device).expand(len(asked), n_cells)
+    rank_of = torch.empty_like(ranked).scatter_(1, ranked, places)
+    needed = rank_of.gather(1, cells.home[true_neighbours]).flatten().sort().values
+    n_probes = int(needed[min(len(needed) - 1, math.ceil(recall * len(needed)) - 1)]) + 1
+    return n_probes, float((needed < n_probes).float().mean())
+
+
+def search_cells(
+    rows: Tensor, cells: Cells, n_neighbors: int, n_probes: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the nearest other rows (n, k) among those of each row's nearest cells, and their cosines.
+
+    Where these hold fewer than k other rows, indices are −1 and cosines −inf.
+    """
+    import torch
+
+    n_rows = len(rows)
+    indices = np.empty((n_rows, n_neighbors), dtype=np.int32)
+    similarities = np.empty((n_rows, n_neighbors), dtype=np.float32)
+    in_order = rows[cells.order]
+    # Cell by cell, so that rows that are asked together look into the same cells.
+    block = max(1, _BLOCK_CANDIDATES // (n_probes * n_neighbors))
+    for start in range(0, n_rows, block):
+        asked = cells.order[start : start + block]
+        best, who = _look(in_order, cells, slice(start, start + len(asked)), n_neighbors, n_probes)
+        order = asked.cpu().numpy()
+        similarities[order] = best.cpu().numpy()
+        # One more entry, for places that found nothing.
+        found = torch.cat([cells.order, cells.order.new_full((1,), -1)])[who]
+        indices[order] = found.cpu().numpy()
+    return indices, similarities
+
+
+def _look(
+    in_order: Tensor, cells: Cells, asked: slice, n_neighbors: int, n_probes: int
+) -> tuple[Tensor, Tensor]:
+    """Return cosines and places, both (m, k), of the best rows for the rows at the places ``asked``."""
+    import torch
+
+    queries = in_order[asked]
+    ranked = rank_cells(queries, cells.centres, n_probes)
+    shape = (len(queries) * n_probes, n_neighbors)
+    best = torch.full(shape, -torch.inf, device=queries.device)
+    who = torch.full(shape, len(in_order), dtype=torch.int32, device=queries.device)
+    by_cell = torch.argsort(ranked.flatten(), stable=True)
+    ends = torch.cumsum(torch.bincount(ranked.flatten(), minlength=len(cells.centres)), 0).tolist()
+
+    def look_into(cell: int) -> None:
+        begin, end = ends[cell - 1] if cell else 0, ends[cell]
+        first, last = cells.starts[cell], cells.starts[cell + 1]
+        n_found = min(n_neighbors, last - first)
+        step = max(1, _BLOCK // max(last - first, 1))
+        for at in range(begin, end if n_found else begin, step):
+            slots = by_cell[at : min(end, at + step)]
+            who_asks = slots // n_probes
+            cosines = queries[who_asks] @ in_order[first:last].T
+            own = who_asks + (asked.start - first)
+            inside = ((own >= 0) & (own < last - first)).nonzero()[:, 0]
+            cosines[inside, own[inside]] = -torch.inf
+            top = cosines.topk(n_found, dim=1, sorted=False)
+            best[slots, :n_found] = top.values
+            who[slots, :n_found] = (top.indices + first).int()
+
+    each_by_one_thread(look_into, len(ends), is_shared=queries.device.type == "cpu")
+    width = n_probes * n_neighbors
+    top = best.view(len(queries), width).topk(n_neighbors, dim=1)
+    found = who.view(len(queries), width).gather(1, top.indices)
+    found[top.values == -torch.inf] = len(in_order)
+    return top.values, found.long()
+
+
+def estimate_cost(cells: Cells, n_probes: int) -> float:
+    """Return the part of all pairs of rows that is compared; large cells are looked into more often."""
+    sizes = np.diff(cells.starts).astype(np.float64)
+    n_rows = float(sizes.sum())
+    return min(1.0, n_probes * float((sizes**2).sum()) / n_rows**2)
