@@ -249,12 +249,17 @@ def _calibrate(
         whitenings=None if settings.whitening == "auto" else [settings.whitening],
         temperature=settings.temperature,
     )
+
+    def tell(row: dict[str, Any]) -> None:
+        _LOG.debug("tried: %s", row)
+        report("calibration", row)
+
     return calibrate(
         reduce_rows(features, n_components=settings.n_components),
         codes,
         request,
         seed=seed,
-        report=lambda row: report("calibration", row),
+        report=tell,
     )
 
 
