@@ -26,6 +26,13 @@ _MEMORY = 3 * 2**30
 _IMAGES_EVERY = 200
 
 
+def save_alike(model: PNPDiscoverer, folder: Path, **options: bool) -> None:
+    """Save a model without the times of its fit: the same fit is then the same bytes, and so is a case."""
+    for row in model.history_:
+        row["seconds"] = 0.0
+    model.save(folder, **options)
+
+
 def make_bases(folder: Path) -> None:
     """Save small models of several kinds of labels, and one of images."""
     from sklearn.datasets import make_blobs
@@ -41,19 +48,17 @@ def make_bases(folder: Path) -> None:
         "object": np.array(["oak", "elm", None, None, None], dtype=object),
         "bool": np.array([False, True, None, None, None], dtype=object),
     }
-    for name, names in kinds.items():
-        PNPDiscoverer(5, **quick).fit(X, names[y]).save(folder / name)
-    curated = PNPDiscoverer(5, **quick).fit(X, kinds["text"][y])
-    curated.rename_classes({"novel_0": "fir"}).merge_classes([["novel_1", "novel_2"]]).save(
-        folder / "curated"
-    )
-    PNPDiscoverer(4, **quick).fit(X).save(folder / "clusters")
-    PNPDiscoverer(random_state=0, max_iter=2).fit(X, kinds["integer"][y]).save(folder / "calibrated")
+    models = {name: PNPDiscoverer(5, **quick).fit(X, names[y]) for name, names in kinds.items()}
+    curated = PNPDiscoverer(5, **quick).fit(X, kinds["text"][y]).rename_classes({"novel_0": "fir"})
+    models["curated"] = curated.merge_classes([["novel_1", "novel_2"]])
+    models["clusters"] = PNPDiscoverer(4, **quick).fit(X)
+    models["calibrated"] = PNPDiscoverer(random_state=0, max_iter=2).fit(X, kinds["integer"][y])
     pixels = np.random.default_rng(0).integers(0, 256, (12, 32, 32, 3), dtype=np.uint8)
-    model = PNPDiscoverer(
+    models["images"] = PNPDiscoverer(
         2, backbone="test_vit", backbone_weights=None, image_size=32, n_trainable_blocks=1, **quick
-    )
-    model.fit(pixels, np.where(np.arange(12) < 4, 0, -1)).save(folder / "images", include_backbone=True)
+    ).fit(pixels, np.where(np.arange(12) < 4, 0, -1))
+    for name, model in models.items():
+        save_alike(model, folder / name, include_backbone=name == "images")
 
 
 def choose(number: int, seed: int, bases: Path) -> tuple[Path, list[Path], np.random.Generator]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import make_world
 from test_persistence import FORMAT_1, rewrite, set_array, set_at
 
 from pnp_gcd import PNPDiscoverer
@@ -57,6 +58,15 @@ def test_the_same_number_makes_the_same_case():
     files = fuzz_images.make_files()
     assert fuzz_images.make_case(7, 0, files) == fuzz_images.make_case(7, 0, files)
     assert fuzz_images.make_case(7, 0, files) != fuzz_images.make_case(8, 0, files)
+
+
+def test_two_fits_are_the_same_files_to_begin_with(tmp_path):
+    world = make_world(40, 3, 2, width=4)
+    for name in ("first", "second"):
+        model = PNPDiscoverer(3, max_iter=1, n_neighbors=5, whitening=None, random_state=0)
+        fuzz_models.save_alike(model.fit(*world.labelled, world.rest), tmp_path / name)
+    for name in ("model.json", "arrays.safetensors"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
 WORKER = """
