@@ -23,8 +23,8 @@ __all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells
 # Cells per square root of rows: so many cost as much to choose among as to look into.
 _CELLS_PER_ROOT = 4.0
 # Rows per cell, and rounds, from which centres are learnt.
-_ROWS_PER_CELL = 20
-_N_ROUNDS = 4
+_ROWS_PER_CELL = 10
+_N_ROUNDS = 3
 # Similarities held at once: 16 Mi floats are 64 MiB.
 _BLOCK = 1 << 24
 # Candidates kept at once, before the best are taken: 32 Mi are 256 MiB.
