@@ -47,7 +47,8 @@ def measure(n_neighbors: int, options: argparse.Namespace) -> None:
     n_edges = len(graph.targets)
     print(
         f"{options.rows} rows, k={n_neighbors}: {n_edges:,} edges, peak of the search "
-        f"{searched - before:.2f} GiB, with the graph {peak() - before:.2f} GiB, {time.perf_counter() - began:.0f} s",
+        f"{searched - before:.2f} GiB, with the graph {peak() - before:.2f} GiB, "
+        f"{time.perf_counter() - began:.0f} s",
         flush=True,
     )
     del graph
@@ -55,8 +56,9 @@ def measure(n_neighbors: int, options: argparse.Namespace) -> None:
         before, began = peak(), time.perf_counter()
         clustering = cluster_neighbours(rows, found, GraphSettings(n_neighbors, resolution=resolution))
         print(
-            f"  Infomap, resolution {resolution:g}: peak {peak():.2f} GiB, {(peak() - before) * 2**30 / n_edges:.0f} "
-            f"bytes an edge more than before, {clustering.n_communities} communities, ARI with the classes "
+            f"  Infomap, resolution {resolution:g}: peak {peak():.2f} GiB, "
+            f"{(peak() - before) * 2**30 / n_edges:.0f} bytes an edge more than before, "
+            f"{clustering.n_communities} communities, ARI with the classes "
             f"{adjusted_rand_score(y, clustering.labels):.3f}, {time.perf_counter() - began:.0f} s",
             flush=True,
         )

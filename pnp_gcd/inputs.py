@@ -18,7 +18,7 @@ from pnp_gcd.labels import choose_marker, concatenate_unchanged, encode_labels
 __all__ = ["check_range", "check_same_scale", "pool", "refuse_dates", "unwrap_pool"]
 
 # Scales whose inverse single precision holds, with room for the factors of a whitening.
-_LARGEST, _SMALLEST_RANGE = 1e30, 1e-30
+_LARGEST, _SMALLEST_RANGE = 1e32, 1e-30
 
 
 def pool(

@@ -99,12 +99,12 @@ CASES = {
         "very large or very small": fine(
             lambda: fit(X * 1e25), lambda: fit(X * 1e-25), lambda: fit(X + 1e9)
         ),
-        "values beyond 1e30": raises(ValueError, "X holds", lambda: fit(X * 1e40), lambda: fit(X * 1e-40)),
+        "values beyond 1e32": raises(ValueError, "X holds", lambda: fit(X * 1e40), lambda: fit(X * 1e-40)),
         "dates or spans": raises(
             TypeError, "X holds datetime64", lambda: fit(X.astype("M8[s]")),
             lambda: predict(X.astype("M8[s]")),
         ),
-        "rows of several lengths": raises(ValueError, "", lambda: fit([[1.0, 2.0], [1.0]] * 30)),
+        "rows of several lengths": raises(ValueError, "inhomogeneous", lambda: fit([[1.0, 2.0], [1.0]] * 30)),
         "X without columns": raises(ValueError, "0 feature", lambda: fit(X[:, :0])),
         "pool or `predict` rows of another width": raises(
             ValueError, "3 features.*4", lambda: fit(pool=POOL[:, :3]), lambda: predict(X[:, :3])
@@ -113,7 +113,7 @@ CASES = {
             TypeError, "[Ss]parse", lambda: fit(csr_array(X)), lambda: fit(pool=csr_array(POOL))
         ),
         "complex numbers, text": raises(
-            ValueError, "", lambda: fit(X + 1j), lambda: fit(np.full(X.shape, "a"))
+            ValueError, "Complex|could not convert", lambda: fit(X + 1j), lambda: fit(np.full(X.shape, "a"))
         ),
         "lists, integer": fine(
             lambda: fit(X.tolist()), lambda: fit((9 * X).astype(int)), lambda: fit(X.astype(np.float16)),
@@ -195,7 +195,7 @@ CASES = {
         "a temperature below": raises(ValueError, "temperature", lambda: fit(temperature=5e-324)),
         "all loss weights 0": raises(ValueError, "weight", lambda: fit(max_iter=0, **NO_WEIGHTS)),
         "`reject_below` not": raises(ValueError, "reject_below=2", lambda: fit().predict(X, reject_below=2)),
-        "`predict` before `fit`": raises(NotFittedError, "", lambda: PNPDiscoverer().predict(X)),
+        "`predict` before `fit`": raises(NotFittedError, "not fitted", lambda: PNPDiscoverer().predict(X)),
     },
 }  # fmt: skip
 
