@@ -41,7 +41,7 @@ class KeptModel:
         >>> from sklearn.datasets import make_blobs
         >>> from pnp_gcd import PNPDiscoverer
         >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
-        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], y[y < 2], X[y == 2])
+        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], y[y < 2], X)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/model")
         ...     again = PNPDiscoverer.load(f"{folder}/model")
@@ -101,7 +101,7 @@ class KeptModel:
         >>> from pnp_gcd import PNPDiscoverer
         >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
         >>> names = y.astype(str)
-        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], names[y < 2], X[y == 2])
+        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], names[y < 2], X)
         >>> model.rename_classes({"novel_0": "orchid"}).classes_.tolist()
         ['0', '1', 'orchid']
         """

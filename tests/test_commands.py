@@ -596,6 +596,7 @@ def test_assignments_that_are_not_ours_stop_a_rename_before_anything_changes(fou
     assert (found / "model" / "model.json").read_bytes() == model
 
 
+@pytest.mark.filterwarnings("ignore::pnp_gcd.exceptions.CollapseWarning")  # one class is left
 def test_confirmed_labels_lead_to_the_next_discover(found, data, world, tmp_path, capsys):
     labels = tmp_path / "labels_2.csv"
     assert run("confirm", found, data / "X.npy", "--out", labels) == 0

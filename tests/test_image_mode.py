@@ -113,6 +113,7 @@ def test_row_i_holds_the_activations_of_image_i(name, pictures):
             torch.testing.assert_close(rows.store.read(0, np.array([i]))[0], alone, rtol=1e-2, atol=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore::pnp_gcd.exceptions.CollapseWarning")
 def test_every_image_and_view_goes_through_the_trunk_once(backbone, pictures, monkeypatch):
     seen, pictures_run = [], []
     load, activate = PictureLoader.load, type(backbone).activate

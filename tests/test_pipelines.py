@@ -424,7 +424,7 @@ def test_a_search_by_hidden_classes_takes_pictures(pictures, paths, kind):
         cv=ClassHoldoutSplit(1, hidden=1, random_state=0),
         error_score="raise",
     ).fit(*pool(rows[has_label], y[has_label], rows[~has_label]))
-    assert search.best_score_ > 0.9
+    assert search.best_score_ > 0.8
     assert not hasattr(search.best_estimator_, "n_features_in_")
 
 

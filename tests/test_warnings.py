@@ -48,11 +48,10 @@ def test_an_ordinary_fit_says_nothing(world, many_known):
 # --- divergence --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", [{"learning_rate": 1e38}, {"supervised_temperature": 1e-39}])
-def test_a_loss_that_is_not_finite_ends_the_training_before_it(many_known, wrong):
+def test_a_loss_that_is_not_finite_ends_the_training_before_it(many_known):
     arguments = *many_known.labelled, many_known.rest
     with pytest.warns(DivergenceWarning, match="Training ended after 0 of max_iter=2 epochs.*learning_rate"):
-        model = quick(**wrong).fit(*arguments)
+        model = quick(learning_rate=1e38).fit(*arguments)
     untrained = quick(max_iter=0).fit(*arguments)
     assert model.n_iter_ == 0
     assert np.isfinite(model.prototypes_).all()
