@@ -41,7 +41,8 @@ class KeptModel:
         >>> from sklearn.datasets import make_blobs
         >>> from pnp_gcd import PNPDiscoverer
         >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
-        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], y[y < 2], X)
+        >>> known = y[:90] < 2
+        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[:90][known], y[:90][known], X[90:])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/model")
         ...     again = PNPDiscoverer.load(f"{folder}/model")
@@ -101,7 +102,9 @@ class KeptModel:
         >>> from pnp_gcd import PNPDiscoverer
         >>> X, y = make_blobs(120, n_features=8, centers=3, random_state=0)
         >>> names = y.astype(str)
-        >>> model = PNPDiscoverer(max_iter=1, random_state=0).fit(X[y < 2], names[y < 2], X)
+        >>> known = y[:90] < 2
+        >>> model = PNPDiscoverer(max_iter=1, random_state=0)
+        >>> model = model.fit(X[:90][known], names[:90][known], X[90:])
         >>> model.rename_classes({"novel_0": "orchid"}).classes_.tolist()
         ['0', '1', 'orchid']
         """
