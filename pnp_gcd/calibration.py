@@ -56,6 +56,8 @@ _FIRST = 1
 # Part of all edges that a candidate threshold cuts, and candidate resolutions.
 _CUT_PART = 0.15
 _RESOLUTIONS = (0.7, 1.4)
+# Rows up to which thresholds and resolutions are compared: they seldom win, and of many rows each takes long.
+_FEW_ROWS = 5000
 # Labelled rows, beyond one a class, per column from which on directions can be weighed one by one.
 _ROWS_PER_COLUMN = 0.75
 # Labelled neighbours of labelled rows from which on sizes of classes are read off them.
@@ -324,7 +326,9 @@ class _Search:
         return best
 
     def _other_graphs(self, setting: _Setting) -> list[GraphSettings]:
-        graphs = []
+        graphs: list[GraphSettings] = []
+        if len(self.codes) > _FEW_ROWS:
+            return graphs
         if self.request.similarity_threshold is None:
             edges = self._features(setting.whitening, 0)[1].nearest(setting.graph.n_neighbors)
             graphs.append(replace(setting.graph, similarity_threshold=edges.cut_at(_CUT_PART)))

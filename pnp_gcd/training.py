@@ -36,7 +36,7 @@ _Report = Callable[[str, dict[str, Any]], bool]
 # With fewer different rows than this, copies are kept.
 _FEWEST_ROWS = 10
 # Rows by which the probabilities are calibrated.
-_MAX_SCORED_ROWS = 20_000
+_MAX_SCORED_ROWS = 5_000
 
 
 @dataclass(frozen=True)
