@@ -182,7 +182,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     checkpoint_dir : str, path or None, default=None
         Folder in which a fit keeps its state after calibration and after every epoch. A fit that was
         killed goes on from there when it is called again with the same settings and rows; one that
-        ends removes it. Needs a ``random_state``. See :doc:`the guide </persistence>`.
+        ends removes it. Needs a ``random_state``. See :doc:`the guide </long_fits>`.
     on_interrupt : {"raise", "keep"}, default="raise"
         On Ctrl-C during training: raise, or finish with the last epoch that was completed.
     random_state : int, RandomState or None, default=None
