@@ -386,6 +386,7 @@ class _Search:
             grouping.rows,
             grouping.n_classes,
             temperature=self.request.temperature,
+            known_sizes=None if self.usual is None else self.usual.known[hiding.order[: hiding.n_visible]],
             n_rounds=1,  # enough to compare settings
         )
         return score_found(hiding, rows, grouping.n_classes, share[hiding.order])

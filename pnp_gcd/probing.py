@@ -124,6 +124,7 @@ def probe_classes(
         grouping.rows[clustered],
         grouping.n_classes,
         temperature=settings.temperature,
+        known_sizes=None if settings.usual is None else settings.usual.known,
     )
     return Probe(Grouping(rows, grouping.n_classes), communities.homes, communities.path.n_communities)
 

@@ -22,6 +22,8 @@ __all__ = ["Discriminant", "fit_discriminant", "refine_rows"]
 # Neighbours that vote, and how fast a vote fades with distance.
 _VOTERS = 15
 _VOTE_TEMPERATURE = 0.1
+# A class whose rows are all labelled may still have this part of them without.
+_LEAST_UNLABELLED = 0.1
 # A class that no neighbour names keeps this part of the votes.
 _NO_VOTE = 1e-3
 # Rows times classes whose evidence is held at once: 8 Mi are 64 MiB in double precision.
@@ -88,6 +90,7 @@ def refine_rows(
     n_classes: int,
     *,
     temperature: float,
+    known_sizes: NDArray[np.float64] | None = None,
     n_rounds: int = 2,
 ) -> NDArray[np.int64]:
     """Return the class of each row by its neighbours' classes and the class means, after some rounds.
@@ -104,11 +107,17 @@ def refine_rows(
     n_classes : int
     temperature : float
         Of the softmax over class means.
+    known_sizes : ndarray of shape (n_known,) or None
+        Rows of each known class, labelled or not, if that is known. A row without a label is the less often
+        of a class the more of its rows have one.
     n_rounds : int
         After two, classes hardly change.
     """
     labelled = codes >= 0
     rows = np.where(labelled, codes, rows)
+    prior = np.zeros(n_classes)
+    if known_sizes is not None:
+        prior[: len(known_sizes)] = _log_unlabelled(codes, known_sizes)
     for _ in range(n_rounds):
         if not (rows >= 0).any():
             break
@@ -117,11 +126,18 @@ def refine_rows(
         found = np.empty_like(rows)
         for part in _blocks(len(rows), n_classes):
             evidence = unit_rows(features[part] @ axes) @ directions.T / temperature
-            evidence = evidence + _vote(neighbours, rows, n_classes, part)
+            evidence = evidence + _vote(neighbours, rows, n_classes, part) + prior
             evidence[:, is_empty] = -np.inf
             found[part] = evidence.argmax(axis=1)
         rows = np.where(labelled, codes, found)
     return rows
+
+
+def _log_unlabelled(codes: NDArray[np.int64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithm of the part of each known class's rows that has no label."""
+    n_labelled = np.bincount(codes[codes >= 0], minlength=len(sizes))
+    out: NDArray[np.float64] = np.log(np.maximum(1.0 - n_labelled / sizes, _LEAST_UNLABELLED))
+    return out
 
 
 def _blocks(n_rows: int, n_classes: int) -> list[slice]:

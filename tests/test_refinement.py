@@ -186,3 +186,43 @@ def test_the_size_of_blocks_does_not_matter_to_classes(monkeypatch, block):
     blocked = refine_rows(features, found, np.full(120, -1), start, 3, temperature=0.1)
     np.testing.assert_array_equal(blocked, whole)
     assert (whole != start).any()
+
+
+def overlapping_rows():
+    # Rows of a known class, most of which have a label, lie among rows of a new class.
+    features, groups = grouped_rows([60, 60], width=4, spread=0.9)
+    codes = np.where((groups == 0) & (np.arange(120) % 5 > 0), 0, -1)
+    return features, codes, groups
+
+
+def test_a_row_without_a_label_is_less_often_of_a_class_whose_rows_have_theirs():
+    features, codes, groups = overlapping_rows()
+    near = find_neighbours(features, 15)
+    plain = refine_rows(features, near, codes, groups, 2, temperature=0.1)
+    known = refine_rows(features, near, codes, groups, 2, temperature=0.1, known_sizes=np.array([60.0]))
+    free = codes < 0
+    assert (known[free] == groups[free]).mean() > (plain[free] == groups[free]).mean() + 0.03
+    assert (known[~free] == 0).all()
+
+
+def test_a_class_of_which_hardly_any_row_has_a_label_loses_none():
+    features, codes, groups = overlapping_rows()
+    near = find_neighbours(features, 15)
+    plain = refine_rows(features, near, codes, groups, 2, temperature=0.1)
+    known = refine_rows(features, near, codes, groups, 2, temperature=0.1, known_sizes=np.array([1e12]))
+    np.testing.assert_array_equal(known, plain)
+
+
+def test_a_class_whose_rows_are_all_labelled_may_still_have_one_without():
+    features, groups = grouped_rows([30, 30], spread=0.1)
+    codes = np.where((groups == 0) & (np.arange(60) > 0), 0, -1)
+    found = refine_rows(
+        features,
+        find_neighbours(features, 15),
+        codes,
+        groups,
+        2,
+        temperature=0.1,
+        known_sizes=np.array([29.0]),
+    )
+    np.testing.assert_array_equal(found, groups)
