@@ -177,4 +177,6 @@ class KeptModel:
 
         check_is_fitted(self)
         features = self._features(X)
-        return confirm_rows(self, self.classes_[self._choose(features)], self._probabilities(features), min_probability)
+        return confirm_rows(
+            self, self.classes_[self._choose(features)], self._probabilities(features), min_probability
+        )
