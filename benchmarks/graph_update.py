@@ -1,6 +1,6 @@
-"""Would it pay to update the neighbour graph between epochs, instead of building it anew?
+"""The neighbour graph updated between epochs, beside building it anew: seconds and recall.
 
-    OMP_NUM_THREADS=1 python benchmarks/graph_update.py [--sizes 13000x256,50000x128,200000x128] [--neighbors 15]
+    OMP_NUM_THREADS=1 python benchmarks/graph_update.py [--sizes 13000x256,50000x128] [--moves 0.1]
 
 Made-up rows, clouds of 100 rows each, move a little, as features do while a network learns: every row towards
 the centre of its cloud, and at random. ``--moves`` says by how much of the way, and how long the random part

@@ -102,7 +102,10 @@ def find_neighbours(
     _refuse_what_does_not_fit(len(features), n_neighbors, free)
     if engine == "faiss":
         return _search_inverted_file(features, n_neighbors)
-    is_small = len(features) <= _MAX_EXACT_ROWS or memory_of_cells(*features.shape, n_neighbors) > free
+    is_small = (
+        len(features) <= _MAX_EXACT_ROWS
+        or memory_of_cells(len(features), features.shape[1], n_neighbors) > free
+    )
     if engine == "exact" or (engine == "auto" and is_small):
         return _search_rounded(features, n_neighbors) or _search_exactly(features, n_neighbors)
     return _search_in_cells(features, n_neighbors, is_forced=engine == "cells")
@@ -302,7 +305,7 @@ def _search_inverted_file(features: NDArray[np.float32], n_neighbors: int) -> Ne
     features = np.ascontiguousarray(features, dtype=np.float32)
     n_rows, width = features.shape
     n_cells = int(4 * np.sqrt(n_rows))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_cells, faiss.METRIC_INNER_PRODUCT)
+    index: Any = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_cells, faiss.METRIC_INNER_PRODUCT)
     index.cp.seed = 1
     index.train(features[:: max(1, n_rows // (64 * n_cells))])
     index.add(features)
