@@ -17,13 +17,14 @@ most of it the search.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import LabelledSet, fit_discoverer, fit_k_means, read_set, split_set, warm_up
+from _common import LabelledSet, fit_discoverer, fit_k_means, make_clouds, read_set, split_set, warm_up
 from fit_time import make_text_like
 from numpy.typing import NDArray
 from sklearn.cluster import HDBSCAN
@@ -106,6 +107,8 @@ def main() -> None:
     data = split_set(rows, options.seed, unseen=0.0)
     print(f"{len(rows.y)} rows of {rows.X.shape[1]} columns, {data.count_classes()} classes", flush=True)
     warm_up()
+    with contextlib.suppress(ImportError):  # it compiles itself when it is first used
+        run_evoc(split_set(make_clouds(8, 60, separation=2.0, seed=0), seed=0), 0)
     compare(data, {name.strip().lower() for name in options.skip.split(",")}, options.seed)
 
 

@@ -74,7 +74,7 @@ def expect_fit(n_rows: int, n_columns: int, max_samples: int = 50_000) -> float:
     """Return the GiB that a fit to rows of single precision should stay below, beyond rows in memory."""
     m, p = min(n_rows, max_samples), min(n_columns, 256)
     sample = 32 * m * n_columns + m * (6 * (4 * p + 480) + 56 * 40)
-    return (0.7 * 2**30 + sample + 64 * n_rows + (1 << 28)) / 2**30
+    return (0.9 * 2**30 + sample + 64 * n_rows + (1 << 28)) / 2**30
 
 
 def measure_fit(n_rows: int, n_columns: int, *, is_on_disk: bool) -> None:
