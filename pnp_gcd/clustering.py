@@ -33,6 +33,8 @@ __all__ = [
 
 EdgeWeights = Literal["shared", "cosine"]
 
+# Numbers of rows that are added up at once, in double precision: 16 MiB.
+_NUMBERS_AT_ONCE = 1 << 21
 # Edges that Infomap is given at once, in double precision: 24 MiB.
 _EDGES_AT_ONCE = 1 << 20
 
@@ -187,7 +189,23 @@ def mean_directions(
 
 
 def _group_sums(rows: NDArray[np.floating], labels: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
-    """Return the sum of the rows of each group (shape (K, d)), by one sparse product."""
+    """Return the sum of the rows of each group (shape (K, d)), by one sparse product.
+
+    Of many rows, some groups after the others: all rows at once would be copied in double precision.
+    """
+    if rows.size > _NUMBERS_AT_ONCE and n_groups > 1:
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=n_groups)) * rows.shape[1]
+        cuts = np.unique(np.searchsorted(ends, np.arange(_NUMBERS_AT_ONCE, ends[-1], _NUMBERS_AT_ONCE)) + 1)
+        sums = []
+        for first, last in itertools.pairwise(np.unique([0, *cuts, n_groups]).tolist()):
+            part = order[slice(*np.searchsorted(labels[order], [first, last]))]
+            sums.append(_add_up(rows[part], labels[part] - first, last - first))
+        return np.concatenate(sums)
+    return _add_up(rows, labels, n_groups)
+
+
+def _add_up(rows: NDArray[np.floating], labels: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
     ones = np.ones(len(labels))
     membership = sparse.csr_array((ones, (labels, np.arange(len(labels)))), shape=(n_groups, len(labels)))
     return np.asarray(membership @ rows, dtype=np.float64)

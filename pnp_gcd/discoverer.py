@@ -215,7 +215,8 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     prototype_labels_ : ndarray of shape (n_prototypes,)
         The class each prototype stands for.
     history_ : list of dict
-        A row per epoch: every loss term, communities and clusters found, seconds.
+        A row per epoch: every loss term, communities and clusters found, the part of the true neighbours
+        that the search found, seconds.
     calibration_ : list of dict
         A row per setting tried, see :doc:`the guide </calibration>`.
     n_neighbors_, similarity_threshold_, resolution_, whitening_

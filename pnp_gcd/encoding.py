@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pnp_gcd._threads import each_by_one_thread
-from pnp_gcd.geometry import unit_rows
+from pnp_gcd.geometry import Geometry, unit_rows
 
-__all__ = ["encode_rows", "label_in_blocks", "map_in_blocks"]
+__all__ = ["encode_rows", "fill_in_blocks", "make_encoding", "map_in_blocks"]
 
 _Number = TypeVar("_Number", bound=np.number)
 
@@ -41,23 +41,39 @@ def map_in_blocks(
     return np.concatenate(parts)
 
 
-def label_in_blocks(
-    function: Callable[[NDArray[Any]], NDArray[np.int64]], rows: NDArray[np.floating]
-) -> NDArray[np.int64]:
-    """Apply ``function``, rows to a number each, in such blocks, several at a time, each by one thread.
+def fill_in_blocks(
+    function: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any], out: NDArray[_Number]
+) -> NDArray[_Number]:
+    """Write ``function`` of such blocks into ``out`` (n, …), several at a time, each by one thread.
 
     Rows may lie on disk: no more of them than these blocks are in memory.
     """
-    found = np.empty(len(rows), dtype=np.int64)
 
-    def label(number: int) -> None:
+    def fill(number: int) -> None:
         start = number * _BLOCKS_PER_TASK * _BLOCK_ROWS
         part = np.asarray(rows[start : start + _BLOCKS_PER_TASK * _BLOCK_ROWS])
-        found[start : start + len(part)] = map_in_blocks(function, part)
+        with torch.inference_mode():  # of this thread alone
+            out[start : start + len(part)] = map_in_blocks(function, part)
 
-    n_tasks = -(-len(rows) // (_BLOCKS_PER_TASK * _BLOCK_ROWS))
-    each_by_one_thread(label, n_tasks)
-    return found
+    each_by_one_thread(fill, -(-len(rows) // (_BLOCKS_PER_TASK * _BLOCK_ROWS)))
+    return out
+
+
+def make_encoding(
+    encoder: nn.Module, geometry: Geometry
+) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
+    """Return what maps a block of rows (b, …, d) as they came to learnt unit features (b, p).
+
+    Rows with several views, (b, v, d), are represented by their mean view.
+    """
+    encoder.eval()
+    into_geometry = geometry.prepare()
+
+    def encode(block: NDArray[np.floating]) -> NDArray[np.float32]:
+        rows = into_geometry(block)
+        return _run(encoder, unit_rows(rows.mean(axis=1)) if rows.ndim == 3 else rows)
+
+    return encode
 
 
 def encode_rows(encoder: nn.Module, rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -6,6 +6,7 @@ Reads what ``fit`` has stored and changes nothing. Knows no torch: it is importe
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ __all__ = ["FittedDiscoverer", "Inspection", "count_axes"]
 
 # Kept as they come: large offsets (timestamps, ids) survive only in double precision.
 _FLOATS = (np.float64, np.float32)
+# Numbers that are read at once of an array on disk: 256 MiB in double precision.
+_NUMBERS_AT_ONCE = 1 << 25
 
 
 class Inspection(NamedTuple):
@@ -73,6 +76,7 @@ class FittedDiscoverer(
     novel_classes_: NDArray[Any]
     unlabelled_labels_: NDArray[Any]
     prototypes_: NDArray[np.float32]
+    _n_features_out: int
     encoder_: nn.Module
     _geometry: Geometry
     _labelling: Labelling
@@ -131,19 +135,53 @@ class FittedDiscoverer(
         check_is_fitted(self)
         if self._image_mode is not None:
             return self._image_mode.encode(self.encoder_, X, self)
-        from pnp_gcd.encoding import encode_rows, map_in_blocks
+        return self._answer(X, lambda features: features, self._n_features_out, np.float32)
 
-        rows = self._read_rows(X, "X")
-        return encode_rows(self.encoder_, map_in_blocks(self._geometry.apply, rows))
+    def _answer(
+        self,
+        X: ArrayLike,
+        function: Callable[[NDArray[np.float32]], NDArray[Any]],
+        width: int | None = None,
+        dtype: Any = np.float64,
+    ) -> NDArray[Any]:
+        """Return ``function`` of learnt features, (n,) or (n, width), block by block.
+
+        Of rows, in memory or on disk, no more is held than a few blocks and the answer.
+        """
+        check_is_fitted(self)
+        shape = () if width is None else (width,)
+        if self._image_mode is not None:
+            features = self._features(X)
+            return self._answer_features(features, function, np.empty((len(features), *shape), dtype))
+        from pnp_gcd.encoding import fill_in_blocks, make_encoding
+
+        encode = make_encoding(self.encoder_, self._geometry)
+        pieces = _cut_array_on_disk(X)
+        rows = self._read_rows(pieces[0], "X")
+        out = np.empty((len(rows) + sum(map(len, pieces[1:])), *shape), dtype)
+        begin = 0
+        for number, piece in enumerate(pieces):
+            rows = self._read_rows(piece, "X") if number else rows
+            fill_in_blocks(lambda block: function(encode(block)), rows, out[begin : begin + len(rows)])
+            begin += len(rows)
+        return out
+
+    def _answer_features(
+        self,
+        features: NDArray[np.float32],
+        function: Callable[[NDArray[np.float32]], NDArray[Any]],
+        out: NDArray[Any],
+    ) -> NDArray[Any]:
+        """Write ``function`` of blocks of features into ``out``."""
+        from pnp_gcd.encoding import fill_in_blocks
+
+        return fill_in_blocks(function, features, out)
 
     def _log_scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return log-scores (n, n_clusters_) of learnt features in the order known, then new."""
-        from pnp_gcd.encoding import map_in_blocks
         from pnp_gcd.labelling import join_scores, score_classes
 
-        scores = map_in_blocks(
-            lambda block: score_classes(block, self._labelling, self.temperature), features
-        )
+        scores = score_classes(features, self._labelling, self.temperature)
         return join_scores(scores, self._homes, self._sharpness)
 
     def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -183,16 +221,23 @@ class FittedDiscoverer(
             raise ValueError(
                 f"reject_below={reject_below!r} must be a number from 0 to 1, or None to reject no row."
             )
-        if reject_below is None and self._image_mode is None and self._is_unmerged:
-            return self.classes_[self._position[self._homes[self._classify(X)]]]
+        if self._image_mode is None and reject_below is None:
+            return self.classes_[self._classify(X)]
         features = self._features(X)
-        labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
-        is_rejected = np.isnan(features[:, 0])
+        labels, is_rejected = self.classes_[self._choose(features)], np.isnan(features[:, 0])
         if reject_below is not None:
             is_rejected |= self._typicality(features) < float(reject_below)
         elif not is_rejected.any():
             return labels
         return mark_rejected(labels, is_rejected, choose_marker(self.classes_, self.missing_label))
+
+    def _choose(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Return the place of the class of each row in ``classes_``."""
+        return self._answer_features(features, self._find_best, np.empty(len(features), dtype=np.int64))
+
+    def _find_best(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Return the same for a block of learnt features."""
+        return self._in_order(self._log_scores(features)).argmax(axis=1)
 
     @property
     def _is_unmerged(self) -> bool:
@@ -200,16 +245,13 @@ class FittedDiscoverer(
         return len(self._homes) == self.n_clusters_
 
     def _classify(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the class of each row, known then new, block by block: no features of all rows are held."""
-        from pnp_gcd.encoding import encode_rows, label_in_blocks
-        from pnp_gcd.labelling import classify_rows
+        """Return the place of each row's class in ``classes_``: no features of all rows are held."""
+        if not self._is_unmerged:
+            return self._answer(X, self._find_best, dtype=np.int64)
+        from pnp_gcd.labelling import make_classifier
 
-        def classify(block: NDArray[np.floating]) -> NDArray[np.int64]:
-            features = encode_rows(self.encoder_, self._geometry.apply(block))
-            return classify_rows(features, self._labelling, self.temperature)
-
-        self.encoder_.eval()
-        return label_in_blocks(classify, self._read_rows(X, "X"))
+        classify = make_classifier(self._labelling, self.temperature)
+        return self._position[self._homes[self._answer(X, classify, dtype=np.int64)]]
 
     def typicality(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return how typical each row is of some class, known or new, from 0 to 1.
@@ -225,14 +267,16 @@ class FittedDiscoverer(
         -------
         ndarray of shape (n_rows,)
         """
-        return self._typicality(self._features(X))
+        return self._answer(X, self._rank)
 
     def _typicality(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        return self._answer_features(features, self._rank, np.empty(len(features)))
+
+    def _rank(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the part of the rows of the fit that are farther from their class mean."""
-        from pnp_gcd.encoding import map_in_blocks
         from pnp_gcd.labelling import measure_closeness
 
-        closeness = map_in_blocks(lambda block: measure_closeness(block, self._labelling), features)
+        closeness = measure_closeness(features, self._labelling)
         part = np.searchsorted(self._usual_closeness, closeness) / len(self._usual_closeness)
         return np.where(np.isnan(closeness), np.nan, part)
 
@@ -250,10 +294,15 @@ class FittedDiscoverer(
         -------
         ndarray of shape (n_rows, n_clusters_)
         """
-        return self._probabilities(self._features(X))
+        check_is_fitted(self)
+        return self._answer(X, self._weigh, self.n_clusters_)
 
     def _probabilities(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the class probabilities of learnt features, columns as in ``classes_``."""
+        return self._answer_features(features, self._weigh, np.empty((len(features), self.n_clusters_)))
+
+    def _weigh(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the class probabilities of a block of learnt features."""
         scores = self._in_order(self._scores(features))
         return scores / scores.sum(axis=1, keepdims=True)
 
@@ -286,7 +335,10 @@ class FittedDiscoverer(
         -------
         ndarray of shape (n_rows, n_clusters_), or (n_rows,) for two classes
         """
-        scores = self._in_order(self._log_scores(self._features(X)))
+        check_is_fitted(self)
+        scores = self._answer(
+            X, lambda features: self._in_order(self._log_scores(features)), self.n_clusters_
+        )
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def novelty_score(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -304,13 +356,17 @@ class FittedDiscoverer(
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self)
-        n_known = len(self.known_classes_)
-        if not n_known:
+        if not len(self.known_classes_):
             return np.ones(len(self._features(X)))
+        return self._answer(X, self._look_novel)
+
+    def _look_novel(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the novelty of a block of learnt features."""
+        n_known = len(self.known_classes_)
         if n_known == self.n_clusters_:
-            nearest = (self._features(X) @ self.prototypes_.T).max(axis=1).astype(np.float64)
+            nearest = (features @ self.prototypes_.T).max(axis=1).astype(np.float64)
             return (1.0 - nearest) / 2.0
-        scores = self._scores(self._features(X))
+        scores = self._scores(features)
         return scores[:, n_known:].sum(axis=1) / scores.sum(axis=1)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -362,3 +418,11 @@ def count_axes(X: Any) -> int:
         n_axes += 1
         X = X[0] if len(X) else None
     return n_axes + len(getattr(X, "shape", ())) if n_axes else 2
+
+
+def _cut_array_on_disk(X: Any) -> list[Any]:
+    """Return an array on disk in pieces that fit into memory as double precision; all else whole."""
+    if not isinstance(X, np.memmap) or X.ndim < 2 or not X.size:
+        return [X]
+    step = max(512, _NUMBERS_AT_ONCE // X[0].size // 512 * 512)
+    return [X[start : start + step] for start in range(0, len(X), step)]

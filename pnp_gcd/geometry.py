@@ -7,6 +7,7 @@ unit-length rows. Knows arrays only: no torch, no epochs, no class names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -94,21 +95,33 @@ class Geometry:
         In double precision: a matrix product may round a row differently at another place, and after
         the final rounding to single precision that no longer shows.
         """
-        rows = np.asarray(rows, dtype=np.float64)
-        # Only their direction counts: rows from very far away come nearer, so that no product overflows.
-        farthest = np.abs(rows).max(axis=-1, keepdims=True)
-        shrinking = np.minimum(1.0, _FAR / np.maximum(farthest, 1.0))
-        centred = rows * shrinking - self.centre * shrinking
-        return self._unite(centred @ self.axes.astype(np.float64) @ self.scaling, self.lift * shrinking)
+        return self.prepare()(rows)
+
+    def prepare(self) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
+        """Return what :meth:`apply` does with rows, for many calls."""
+        axes, scaling = self.axes.astype(np.float64), self.scaling.astype(np.float64)
+
+        def apply(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+            rows = np.asarray(rows, dtype=np.float64)
+            if max(rows.max(initial=0.0), -rows.min(initial=0.0)) <= _FAR:
+                return self._unite((rows - self.centre) @ axes @ scaling, np.float64(self.lift))
+            # Only their direction counts: rows from very far away come nearer, so that no product overflows.
+            shrinking = np.minimum(1.0, _FAR / np.maximum(np.abs(rows).max(axis=-1, keepdims=True), 1.0))
+            centred = rows * shrinking - self.centre * shrinking
+            return self._unite(centred @ axes @ scaling, self.lift * shrinking)
+
+        return apply
 
     def apply_to_coordinates(self, coordinates: NDArray[np.floating]) -> NDArray[np.float32]:
         """Map principal coordinates (..., p), as :class:`Reduction` holds them, to unit rows."""
-        mapped = coordinates @ self.scaling
-        return self._unite(mapped, np.full((*mapped.shape[:-1], 1), self.lift))
+        return self._unite(coordinates @ self.scaling, np.float64(self.lift))
 
-    def _unite(self, mapped: NDArray[np.floating], constant: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _unite(
+        self, mapped: NDArray[np.floating], constant: NDArray[np.float64] | np.float64
+    ) -> NDArray[np.float32]:
         if self.lift > 0:
-            mapped = np.concatenate([mapped, constant.astype(mapped.dtype)], axis=-1)
+            column = np.broadcast_to(constant.astype(mapped.dtype), (*mapped.shape[:-1], 1))
+            mapped = np.concatenate([mapped, column], axis=-1)
         return unit_rows(mapped)
 
 

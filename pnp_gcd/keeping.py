@@ -177,5 +177,6 @@ class KeptModel:
 
         check_is_fitted(self)
         features = self._features(X)
-        labels = self.classes_[self._in_order(self._log_scores(features)).argmax(axis=1)]
-        return confirm_rows(self, labels, self._probabilities(features), min_probability)
+        return confirm_rows(
+            self, self.classes_[self._choose(features)], self._probabilities(features), min_probability
+        )

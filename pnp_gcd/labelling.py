@@ -5,10 +5,12 @@ Knows features, codes and classes: no class names, no torch, no truth about unla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import brentq  # type: ignore[import-untyped, unused-ignore]
 
 from pnp_gcd.clustering import mean_directions
@@ -22,6 +24,7 @@ __all__ = [
     "fit_sharpness",
     "join_scores",
     "label_groups",
+    "make_classifier",
     "measure_closeness",
     "score_classes",
 ]
@@ -112,40 +115,47 @@ def classify_rows(
 
     In single precision; where two classes come close, in double precision.
     """
+    classify = make_classifier(labelling, temperature)
     found = np.empty(len(features), dtype=np.int64)
     for start in range(0, len(features), _BLOCK_ROWS):
         block = features[start : start + _BLOCK_ROWS]
-        found[start : start + len(block)] = _classify_block(block, labelling, temperature)
+        found[start : start + len(block)] = classify(block)
     return found
 
 
-def _classify_block(
-    features: NDArray[np.float32], labelling: Labelling, temperature: float
-) -> NDArray[np.int64]:
+def make_classifier(
+    labelling: Labelling, temperature: float
+) -> Callable[[NDArray[np.float32]], NDArray[np.int64]]:
+    """Return what :func:`classify_rows` does with a block of rows; what is the same for all is done once."""
     sharpness = 1.0 / (_LOCAL * temperature)
     if 2.0 * sharpness > _MAX_EXPONENT or labelling.n_classes < 2:
-        return score_classes(features, labelling, temperature).argmax(axis=1)
-    order = np.argsort(labelling.classes, kind="stable")
+        return lambda features: score_classes(features, labelling, temperature).argmax(axis=1)
     n_prototypes = np.bincount(labelling.classes, minlength=labelling.n_classes)
-    starts = np.cumsum(n_prototypes) - n_prototypes
-    # A row for each prototype and a column for each row, so that sums over a class's prototypes are quick.
-    scores = labelling.prototypes[order] @ features.T
-    scores -= 1.0
-    scores *= np.float32(sharpness)
-    np.exp(scores, out=scores)
-    sums = np.add.reduceat(scores, starts, axis=0)
-    sums /= n_prototypes[:, None].astype(np.float32)
-    sums = np.log(sums, out=sums)
+    parts = (1.0 / n_prototypes[labelling.classes]).astype(np.float32)
+    places = (labelling.classes, np.arange(len(parts)))
+    membership = sparse.csr_array((parts, places), shape=(labelling.n_classes, len(parts)))
+    prototypes = labelling.prototypes * np.float32(sharpness)
     axes, directions = labelling.discriminant
-    sums += (directions / np.float32(temperature)) @ unit_rows(features @ axes).T
-    best = sums.argmax(axis=0)
-    columns = np.arange(len(features))
-    top = sums[best, columns]
-    sums[best, columns] = -np.inf
-    close = np.flatnonzero(~(top - sums.max(axis=0) > _CLOSE))  # NaN is close to everything
-    if len(close):
-        best[close] = score_classes(features[close], labelling, temperature).argmax(axis=1)
-    return best
+    directions = directions / np.float32(temperature)
+
+    def classify(features: NDArray[np.float32]) -> NDArray[np.int64]:
+        # A row for each prototype and a column for each row, so that means over a class's prototypes are
+        # quick. Exponents are too small to overflow.
+        likeness = prototypes @ features.T
+        scores = membership @ np.exp(likeness, out=likeness)
+        np.log(scores, out=scores)
+        scores += directions @ unit_rows(features @ axes).T
+        best = scores.argmax(axis=0)
+        columns = np.arange(len(features))
+        top = scores[best, columns]
+        scores[best, columns] = -np.inf
+        close = np.flatnonzero(~(top - scores.max(axis=0) > _CLOSE))  # NaN is close to everything
+        if len(close):
+            best[close] = score_classes(features[close], labelling, temperature).argmax(axis=1)
+        out: NDArray[np.int64] = best
+        return out
+
+    return classify
 
 
 def measure_closeness(features: NDArray[np.float32], labelling: Labelling) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Find each row's nearest rows by cosine similarity, by one of several engines.
 
-Exact blocked search for pools that fit a laptop; cells beyond, where a sample shows that they find nearly
-the same rows for less; faiss's inverted file for comparison. Knows unit-length arrays only: no labels, no
-epochs.
+Exact blocked search for pools that fit a laptop, of wide rows by rounded ones first; cells beyond, where a
+sample shows that they find nearly the same rows for less; faiss's inverted file for comparison, and for its
+GPUs. Knows unit-length arrays only: no labels, no epochs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _RECALL = 0.97
 _SAMPLED_ROWS = 400
 # Comparing in cells takes this many times as long as comparing as many rows in one block.
 _CELL_OVERHEAD = 4.0
+# Rows and columns from which on comparing rounded rows first pays; a fit's own rows are narrower.
+_MANY_WIDE_ROWS, _MANY_COLUMNS = 4096, 257
 # Rows from which on a GPU, where there is one, is worth the way to it.
 _MANY_ROWS = 10_000
 # Similarities held at once by the exact search: 32 Mi floats are 128 MiB.
@@ -80,18 +82,61 @@ def find_neighbours(
     asked : ndarray of shape (m,) or None
     engine : {"auto", "exact", "cells", "faiss"}
         ``"auto"`` compares all pairs of up to 60,000 rows. Of more it takes cells, as many a row as find
-        97 % of the neighbours of a sample of rows, unless that would take as long as comparing all pairs.
+        97 % of the neighbours of a sample of rows, unless that would take as long as comparing all pairs,
+        or the second copy of the rows that cells need does not fit into memory. Rows go to a GPU where
+        there is one, they are many and they fit.
+
+    Raises
+    ------
+    MemoryError
+        Where even the neighbours themselves would not fit into the memory that is free.
     """
     if n_neighbors >= len(features):
         raise ValueError(
             f"n_neighbors={n_neighbors} needs more than {n_neighbors} rows, got {len(features)}. "
             'Lower n_neighbors or pass "auto".'
         )
-    if asked is not None or engine == "exact" or (engine == "auto" and len(features) <= _MAX_EXACT_ROWS):
+    if asked is not None:
         return _search_exactly(features, n_neighbors, asked)
+    free = free_memory()
+    _refuse_what_does_not_fit(len(features), n_neighbors, free)
     if engine == "faiss":
         return _search_inverted_file(features, n_neighbors)
+    is_small = (
+        len(features) <= _MAX_EXACT_ROWS
+        or memory_of_cells(len(features), features.shape[1], n_neighbors) > free
+    )
+    if engine == "exact" or (engine == "auto" and is_small):
+        return _search_rounded(features, n_neighbors) or _search_exactly(features, n_neighbors)
     return _search_in_cells(features, n_neighbors, is_forced=engine == "cells")
+
+
+def memory_of_neighbours(n_rows: int, n_neighbors: int) -> int:
+    """Return the bytes that the neighbours of all rows take: a place and a cosine each."""
+    return n_rows * n_neighbors * 8
+
+
+def memory_of_cells(n_rows: int, width: int, n_neighbors: int) -> int:
+    """Return the bytes that a search in cells takes: the rows once more, their order, blocks, the answer."""
+    return n_rows * (4 * width + 24) + (1 << 30) + memory_of_neighbours(n_rows, n_neighbors)
+
+
+def free_memory() -> float:
+    """Return the bytes that this machine can still give, infinity where it does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return float("inf")
+
+
+def _refuse_what_does_not_fit(n_rows: int, n_neighbors: int, free: float) -> None:
+    needed = memory_of_neighbours(n_rows, n_neighbors)
+    if needed > free:
+        raise MemoryError(
+            f"{n_neighbors} neighbours of {n_rows} rows take {needed / 2**30:.1f} GiB, but only "
+            f"{free / 2**30:.1f} GiB are free. Lower n_neighbors or max_samples."
+        )
 
 
 def find_nearest(queries: NDArray[np.float32], rows: NDArray[np.float32], n_nearest: int) -> Neighbours:
@@ -142,12 +187,39 @@ def _search_exactly(
     return _compare(rows.T, len(asked), n_neighbors, lambda part: rows[asked[part]], asked)
 
 
+def _search_rounded(features: NDArray[np.float32], n_neighbors: int) -> Neighbours | None:
+    """Compare rounded rows first, where they are wide and that is quicker; None where it is not."""
+    import torch
+
+    from pnp_gcd import rounded
+
+    n_rows, width = features.shape
+    if n_rows < _MANY_WIDE_ROWS or width < _MANY_COLUMNS or 8 * n_neighbors > n_rows:
+        return None
+    if torch.cuda.is_available() or not rounded.is_quick():
+        return None
+    rows = _as_tensor(features, n_rows)
+    whole = rounded.round_rows(rows)
+    if whole is None:
+        return None
+    indices, similarities, is_proven = rounded.search_rounded(rows, whole, n_neighbors)
+    doubtful = np.flatnonzero(~is_proven)
+    _logger.info("Compared rounded rows first: proven for %d of %d rows.", is_proven.sum(), n_rows)
+    if len(doubtful):
+        exact = _search_exactly(features, n_neighbors, doubtful)
+        indices[doubtful], similarities[doubtful] = exact.indices, exact.similarities
+    return Neighbours(indices, similarities)
+
+
 def _as_tensor(rows: NDArray[np.float32], n_compared: int) -> Any:
-    """Return rows as a tensor, on a GPU where there is one and much to do."""
+    """Return rows as a tensor, on a GPU where there is one, much to do, and room for the rows twice."""
     import torch
 
     tensor = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
-    return tensor.cuda() if torch.cuda.is_available() and n_compared >= _MANY_ROWS else tensor
+    if n_compared < _MANY_ROWS or not torch.cuda.is_available():
+        return tensor
+    room = torch.cuda.mem_get_info()[0] - 8 * _BLOCK_SIMILARITIES
+    return tensor.cuda() if 2 * tensor.nbytes <= room else tensor
 
 
 def _compare(among: Any, n_queries: int, n_nearest: int, take: Any, own: Any = None) -> Neighbours:
@@ -233,11 +305,13 @@ def _search_inverted_file(features: NDArray[np.float32], n_neighbors: int) -> Ne
     features = np.ascontiguousarray(features, dtype=np.float32)
     n_rows, width = features.shape
     n_cells = int(4 * np.sqrt(n_rows))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_cells, faiss.METRIC_INNER_PRODUCT)
+    index: Any = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_cells, faiss.METRIC_INNER_PRODUCT)
     index.cp.seed = 1
     index.train(features[:: max(1, n_rows // (64 * n_cells))])
     index.add(features)
     index.nprobe = max(8, n_cells // 32)
+    if getattr(faiss, "get_num_gpus", int)():  # of faiss-gpu
+        index = faiss.index_cpu_to_all_gpus(index)
     similarities, indices = index.search(features, n_neighbors + 1)
     return _mend(features, _drop_self(indices.astype(np.int32), similarities))
 

@@ -77,11 +77,14 @@ class Probe(NamedTuple):
     homes : ndarray of shape (n,), int64
         Community of each row, −1 for none.
     n_communities : int
+    recall : float
+        Part of the true neighbours that the search found, on a sample.
     """
 
     grouping: Grouping
     homes: NDArray[np.int64]
     n_communities: int
+    recall: float = 1.0
 
 
 def probe_classes(
@@ -126,7 +129,12 @@ def probe_classes(
         temperature=settings.temperature,
         known_sizes=None if settings.usual is None else settings.usual.known,
     )
-    return Probe(Grouping(rows, grouping.n_classes), communities.homes, communities.path.n_communities)
+    return Probe(
+        Grouping(rows, grouping.n_classes),
+        communities.homes,
+        communities.path.n_communities,
+        communities.neighbours.recall,
+    )
 
 
 def _find(

@@ -173,8 +173,12 @@ class Trainer:
             "probe": None,
         }
         if self.last_probe is not None:
-            grouping, homes, n_communities = self.last_probe
-            values["probe"] = {"n_classes": int(grouping.n_classes), "n_communities": int(n_communities)}
+            grouping, homes, n_communities, recall = self.last_probe
+            values["probe"] = {
+                "n_classes": int(grouping.n_classes),
+                "n_communities": int(n_communities),
+                "recall": float(recall),
+            }
             arrays |= {"probe.rows": grouping.rows.copy(), "probe.homes": homes.copy()}
         return State(values, arrays)
 
@@ -208,8 +212,8 @@ class Trainer:
         self.last_probe = None
         if values["probe"] is not None:
             grouping = Grouping(arrays["probe.rows"].copy(), values["probe"]["n_classes"])
-            n_communities = values["probe"]["n_communities"]
-            self.last_probe = Probe(grouping, arrays["probe.homes"].copy(), n_communities)
+            n_communities, recall = values["probe"]["n_communities"], values["probe"]["recall"]
+            self.last_probe = Probe(grouping, arrays["probe.homes"].copy(), n_communities, recall)
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return all tensors of the networks by name, also those that state_dict leaves out."""
@@ -253,6 +257,7 @@ class Trainer:
             "n_active": float(self.student.n_active),
             "n_prototypes": float(len(self.student.memory)),
             "n_taken": float(n_taken),
+            "recall": 1.0 if self.last_probe is None else self.last_probe.recall,
         }
 
     def _warn_once(self, n_clusters: int) -> None:

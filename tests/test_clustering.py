@@ -237,3 +237,15 @@ def test_faiss_may_be_imported_before_or_after_communities_were_found(order):
     steps = [cluster if step == "cluster" else "import faiss" for step in order.split(", ")]
     ran = subprocess.run([sys.executable, "-c", "\n".join(steps)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr[-500:]
+
+
+def test_adding_up_some_groups_after_the_others_changes_no_bit(monkeypatch):
+    from pnp_gcd import clustering as module
+
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(500, 7)).astype(np.float32), rng.integers(23, size=500)
+    labels[labels == 5] = 6  # a group without rows
+    whole = module._group_sums(rows, labels, 25)
+    for at_once in (1, 100, 700):
+        monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", at_once)
+        np.testing.assert_array_equal(module._group_sums(rows, labels, 25), whole)

@@ -239,3 +239,43 @@ def test_rows_that_are_asked_for_have_the_neighbours_they_have_among_all(rows):
     everyone, some = find_neighbours(rows, 5), find_neighbours(rows, 5, asked)
     np.testing.assert_array_equal(some.indices, everyone.indices[asked])
     np.testing.assert_allclose(some.similarities, everyone.similarities[asked], rtol=1e-6)
+
+
+def test_cells_are_not_taken_where_their_copy_of_the_rows_does_not_fit(clustered_rows, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(module, "free_memory", lambda: 2.0**28)
+    assert find_neighbours(clustered_rows, 15).recall == 1.0
+
+
+def test_more_neighbours_than_memory_holds_are_refused_by_name(rows, monkeypatch):
+    monkeypatch.setattr(module, "free_memory", lambda: 1000.0)
+    with pytest.raises(MemoryError, match=r"9 neighbours of 150 rows .* Lower n_neighbors or max_samples"):
+        find_neighbours(rows, 9)
+
+
+def test_memory_is_told_or_not_known(monkeypatch):
+    assert module.free_memory() > 1 << 20
+    monkeypatch.setattr("builtins.open", lambda *given: (_ for _ in ()).throw(OSError()))
+    assert module.free_memory() == np.inf
+
+
+def test_faiss_goes_to_every_gpu_that_it_sees(clustered_rows, monkeypatch):
+    import faiss
+
+    moved = []
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2, raising=False)
+    monkeypatch.setattr(
+        faiss, "index_cpu_to_all_gpus", lambda index: moved.append(index) or index, raising=False
+    )
+    found = find_neighbours(clustered_rows, 5, engine="faiss")
+    assert len(moved) == 1
+    assert moved[0].nprobe >= 8
+    assert measure_recall(found.indices, _search_exactly(clustered_rows, 5).indices) > 0.9
+
+
+def test_rows_go_to_a_gpu_only_where_they_fit(monkeypatch):
+    rows = unit_rows(np.random.default_rng(0).normal(size=(50, 4)))
+    monkeypatch.setattr(module, "_MANY_ROWS", 10)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000, 1000))
+    assert find_neighbours(rows, 3).recall == 1.0  # would need a GPU if the rows went there

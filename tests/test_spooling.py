@@ -1,5 +1,7 @@
 """Rows in pieces, rows on disk."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -81,3 +83,80 @@ def test_rows_whose_classes_come_close_are_compared_in_double_precision(world, m
     assert sum(calls) >= len(X)
     monkeypatch.undo()
     np.testing.assert_array_equal(exact, model.predict(X))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_blobs(400, n_features=8, centers=5, random_state=0)
+    has_label = (y < 3) & (np.arange(400) % 2 == 0)
+    model = PNPDiscoverer(max_iter=1, random_state=0)
+    return model.fit(X[has_label], y[has_label], X[~has_label]), X
+
+
+ANSWERS = ["predict", "predict_proba", "decision_function", "transform", "novelty_score", "typicality"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_arrays_on_disk_are_answered_in_pieces_as_in_memory(fitted, tmp_path, monkeypatch, name, dtype):
+    from pnp_gcd import fitted as module
+
+    model, X = fitted
+    X = np.tile(X, (5, 1)).astype(dtype)
+    np.save(tmp_path / "rows.npy", X)
+    expected = getattr(model, name)(X)
+    read, largest = module.FittedDiscoverer._read_rows, []
+
+    def watch(self, rows, *given):
+        largest.append(len(rows))
+        return read(self, rows, *given)
+
+    monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", 512 * 8)
+    monkeypatch.setattr(module.FittedDiscoverer, "_read_rows", watch)
+    found = getattr(model, name)(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    assert largest == [512, 512, 512, 464]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_number_that_is_none_is_found_in_a_later_piece(fitted, tmp_path, monkeypatch):
+    from pnp_gcd import fitted as module
+
+    model, X = fitted
+    X = np.tile(X, (3, 1))
+    X[1100, 3] = np.nan
+    np.save(tmp_path / "rows.npy", X)
+    monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", 512 * 8)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+
+
+@pytest.mark.parametrize("name", ["predict", "novelty_score", "typicality"])
+def test_answers_of_a_number_a_row_hold_no_features_of_all_rows(fitted, tmp_path, name):
+    model, X = fitted
+    n_rows = 60_000
+    np.save(tmp_path / "rows.npy", np.tile(X, (n_rows // len(X), 1)).astype(np.float32))
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    getattr(model, name)(rows[:9000])  # imports are not counted
+    tracemalloc.start()
+    getattr(model, name)(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n_rows * 8 * 4  # a few numbers a row; the features alone are 8 columns, the scores 5
+
+
+def test_a_fit_on_an_array_on_disk_holds_the_sample_and_not_the_rows(tmp_path):
+    n_rows, n_columns = 40_000, 64
+    rng = np.random.default_rng(0)
+    y = np.arange(n_rows) % 6
+    np.save(
+        tmp_path / "rows.npy", rng.normal(size=(6, n_columns))[y] * 2 + rng.normal(size=(n_rows, n_columns))
+    )
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    labels = np.where((y < 4) & (np.arange(n_rows) % 3 == 0), y, -1)
+    PNPDiscoverer(max_iter=0, max_samples=300, random_state=0).fit(rows[:4000], labels[:4000])
+    tracemalloc.start()
+    PNPDiscoverer(max_iter=0, max_samples=300, random_state=0).fit(rows, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # rows are encoded 16,384 at a time, in double precision a few times over
+    assert peak < 16_384 * n_columns * 8 * 4 + n_rows * 100 < 2 * rows.nbytes

@@ -92,6 +92,7 @@ def test_history_has_a_row_per_epoch_with_every_term_finite(world):
             "n_active",
             "n_prototypes",
             "n_taken",
+            "recall",
             "seconds",
             *LossTerms._fields,
         }

@@ -27,7 +27,7 @@ _COUNTS = {
     "n_prototypes": "prototypes",
     "n_taken": "possible classes with rows",
 }
-_NO_LOSS = {"epoch", "seconds", *_COUNTS}
+_NO_LOSS = {"epoch", "seconds", "recall", *_COUNTS}
 _MARKERS = ("o", "^", "s", "D", "v", "P")
 _MOST_MARKERS = 20
 

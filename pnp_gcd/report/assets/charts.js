@@ -75,7 +75,7 @@ const showHistory = () => {
   const epochs = columns.includes('epoch')
     ? column('epoch').map((epoch) => epoch + 1)
     : lines.map((_, place) => place + 1);
-  const rest = columns.filter((name) => !['epoch', 'seconds', ...FIRST].includes(name));
+  const rest = columns.filter((name) => !['epoch', 'seconds', 'recall', ...FIRST].includes(name));
   for (const name of [...FIRST.filter((one) => columns.includes(one)), ...rest]) {
     const values = column(name);
     if (!values.some((value) => typeof value === 'number')) continue;
@@ -95,6 +95,7 @@ const TRIED = {
   known: 'known found',
   novel: 'hidden found',
   score: 'score',
+  recall: 'neighbours found',
 };
 
 // The setting that was chosen is tried once more, so that it has two lines.
