@@ -7,9 +7,11 @@ Knows processes, arrays and tensors: no labels, no losses, no epochs.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import os
 import pickle
+import re
 import signal
 import threading
 import warnings
@@ -204,7 +206,10 @@ class World:
             return network
         from torch.nn.parallel import DistributedDataParallel
 
-        return DistributedDataParallel(network, broadcast_buffers=False)
+        # Buffers stay as they are. torch 2.15 has another word for it.
+        names = inspect.signature(DistributedDataParallel).parameters
+        word = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
+        return DistributedDataParallel(network, **{word: False})
 
     # --- running -------------------------------------------------------------------------------------------
 
@@ -266,8 +271,8 @@ class World:
             )
         slow = " If it was only slow, raise timeout= of process_group." if "timed out" in why.lower() else ""
         return WorkerLostError(
-            f"Worker {self.rank} of {self.size} lost another one, {self._bond.stage} ({why}). What that one "
-            f"wrote before it ended says why.{slow} {advice}"
+            f"Worker {self.rank} of {self.size} lost another one, {self._bond.stage} ({why}). torchrun's "
+            f"summary names the one that ended first, and its own output says why.{slow} {advice}"
         )
 
 
@@ -349,7 +354,7 @@ def process_group(*, timeout: float = 1800.0, needs_torchrun: bool = True) -> It
     if missing:
         raise RuntimeError(
             f"process_group() finds no {missing[0]} in the environment: torchrun has not started this "
-            "process. Run the program with torchrun --nproc-per-node 2 program.py, or pass needs_torchrun=False."
+            "process. Run torchrun --nproc-per-node 2 program.py, or pass needs_torchrun=False."
         )
     if _current() is not ALONE:
         raise RuntimeError("process_group() was entered already in this thread. Enter it once.")
@@ -431,7 +436,10 @@ def take_part(checkpoint_dir: str | os.PathLike[str] | None) -> Iterator[World]:
         yield world
         return
     if world._bond.is_broken:
-        raise world.lose("an earlier fit ended half-way")
+        raise WorkerLostError(
+            "An earlier fit in this process_group() ended half-way, and the workers are no longer in step. "
+            "Leave the group, and start the program again."
+        )
     world._bond.checkpoint_dir, world._bond.stage = checkpoint_dir, "while it read its input"
     with _translated(world), contextlib.nullcontext() if world.is_first else _hushed():
         yield world
@@ -447,8 +455,14 @@ def _translated(world: World) -> Iterator[None]:
             raise
         _leave(world)
         if isinstance(error, Exception) and not isinstance(error, WorkerLostError) and _is_lost(error):
-            raise world.lose(str(error).splitlines()[0].rstrip(".")) from error
+            raise world.lose(_shorten(str(error))) from error
         raise
+
+
+def _shorten(message: str) -> str:
+    """Return what a message of torch says, without its own file and its advice."""
+    first = message.strip().splitlines()[0] if message.strip() else "no reason given"
+    return re.sub(r"^\[\S*?\.(cc|cpp|h):\d+\]\s*", "", first).split(". ")[0].rstrip(".")
 
 
 @contextlib.contextmanager

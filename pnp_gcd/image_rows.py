@@ -111,6 +111,7 @@ class ImageRows:
             raise ValueError(
                 f"{len(images)} images for {world.size} workers: start no more than there are images."
             )
+        world.note("while the images went through the backbone")
         store, n_kept = world.together(lambda: _open_store(images, loader, settings, world))
         rows = cls(images, loader, store, np.arange(len(images)), world)
         try:
