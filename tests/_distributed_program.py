@@ -14,11 +14,11 @@ from pathlib import Path
 import faiss  # noqa: F401 - before infomap, see conftest.py
 import numpy as np
 import torch
+from conftest import make_world
 from test_image_mode import make_pictures, small
 
-from conftest import make_world
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.distributed import process_group
+from pnp_gcd.distributed import process_group, run_any
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.trainer import Trainer
 
@@ -58,7 +58,6 @@ def describe(model, arguments):
 
 
 def fit(name):
-    import time; print(name, time.perf_counter(), flush=True)
     model, arguments = FITS[name]()
     return describe(model.fit(*arguments), arguments)
 
@@ -92,13 +91,37 @@ def raise_error(error):
     raise error
 
 
+def gradients(world):
+    """Return the gradients of a loss of all rows, by sharing them and by one process."""
+    owners = np.array([1, 0, 0, 1, 0, 0, 0])
+    inputs = torch.arange(21.0).reshape(7, 3).sin()
+    torch.manual_seed(world.rank)  # sharing starts from the first one's weights
+    network = torch.nn.Linear(3, 2)
+    learner = world.share_gradients(network)
+    joined = world.join(run_any(learner, inputs[world.mine(owners)]), owners)
+    nobody = world.join(run_any(learner, inputs[:0]), owners[:0])
+    (joined.T @ joined).sin().sum().backward()
+    shared = [parameter.grad.clone() for parameter in network.parameters()]
+    network.zero_grad()
+    whole = network(inputs)
+    (whole.T @ whole).sin().sum().backward()
+    differences = [(a - p.grad).abs().max() for a, p in zip(shared, network.parameters(), strict=True)]
+    rows = world.join_rows(inputs.numpy()[world.mine(owners)], owners)
+    return {
+        "difference": float(max(differences)),
+        "rows": rows.tolist() == inputs.tolist(),
+        "nobody": tuple(nobody.shape),
+        "one has none": world.join_rows(np.ones((2 * world.is_first, 3)), np.zeros(2, int)).shape,
+    }
+
+
 def several(world):
     """Fit in many ways; after an error that all share, the next fit goes on."""
     X, y, pool = rows()
     seen = {name: fit(name) for name in FITS}
     seen["world"] = (world.rank, world.size)
+    seen["gradients"] = gradients(world)
 
-    import time; print("rest", time.perf_counter(), flush=True)
     states = []
     with Spy(5, lambda trainer: states.append(trainer.state())):
         fit("vectors")
@@ -134,7 +157,6 @@ def several(world):
     else:
         seen["mine"] = message_of(lambda: model.fit(X, y, pool))
     seen["afterwards"] = message_of(lambda: model.fit(X, y, pool))
-    print("end", time.perf_counter(), flush=True)
     return seen
 
 
