@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length
 from pnp_gcd._compat import CallbackSupportMixin, NoCallbacks, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd._threads import sensible_threads
-from pnp_gcd.distributed import World, take_part
+from pnp_gcd.distributed import take_part
 from pnp_gcd.fitted import FittedDiscoverer, count_axes
 from pnp_gcd.inputs import check_range, check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
@@ -32,6 +32,7 @@ from pnp_gcd.labels import (
     name_novel_classes,
 )
 from pnp_gcd.parameters import CONSTRAINTS, read_settings
+from pnp_gcd.workers import World
 from pnp_gcd.workflows import warn_if_cut, warn_if_passed_by
 
 if TYPE_CHECKING:

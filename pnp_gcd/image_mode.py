@@ -20,11 +20,11 @@ from pnp_gcd._progress import ProgressLine
 from pnp_gcd.activations import PictureLoader, digest_backbone
 from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone, choose_device, load_backbone
-from pnp_gcd.distributed import ALONE, World
 from pnp_gcd.exceptions import BadImageError, BadImageWarning
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.image_rows import ImageRows, ImageSettings, encode_images
 from pnp_gcd.images import Images, list_bad, read_images
+from pnp_gcd.workers import ALONE, World
 
 __all__ = ["ImageMode", "parse_size"]
 

@@ -26,7 +26,6 @@ from pnp_gcd.activations import (
     run_trunk,
 )
 from pnp_gcd.augmentations import AugmentationKind
-from pnp_gcd.distributed import ALONE, World
 from pnp_gcd.encoders import ImageEncoder
 from pnp_gcd.exceptions import BadImageError
 from pnp_gcd.geometry import Geometry, unit_rows
@@ -34,6 +33,7 @@ from pnp_gcd.images import Images, list_bad
 from pnp_gcd.rows import Copies, LearningPart, adapter_rate, find_copies
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import TwoViews, draw_pairs
+from pnp_gcd.workers import ALONE, World
 
 __all__ = ["ImageRows", "ImageSettings", "encode_images"]
 

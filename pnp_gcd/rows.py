@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pnp_gcd.distributed import ALONE, World
 from pnp_gcd.encoders import ResidualAdapter
 from pnp_gcd.encoding import encode_rows
 from pnp_gcd.geometry import Geometry, unit_rows
 from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import FeatureViews, TwoViews
+from pnp_gcd.workers import ALONE, World
 
 __all__ = ["Copies", "LearningPart", "Rows", "Source", "VectorRows", "find_copies"]
 

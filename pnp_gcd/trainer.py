@@ -18,7 +18,6 @@ from pnp_gcd import objectives, schedules
 from pnp_gcd._warn import warn_user
 from pnp_gcd.checkpoint_files import State
 from pnp_gcd.clustering import mean_directions
-from pnp_gcd.distributed import run_any
 from pnp_gcd.encoders import ProjectionHead
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.geometry import unit_rows
@@ -31,6 +30,7 @@ from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
 from pnp_gcd.rows import Source
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import BalancedBatches
+from pnp_gcd.workers import run_any
 
 __all__ = ["NotFiniteError", "Trainer"]
 

@@ -18,9 +18,10 @@ from conftest import make_world
 from test_image_mode import make_pictures, small
 
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.distributed import process_group, run_any
+from pnp_gcd.distributed import process_group
 from pnp_gcd.exceptions import DiscoveryWarning
 from pnp_gcd.trainer import Trainer
+from pnp_gcd.workers import run_any
 
 QUICK = {"max_iter": 4, "batch_size": 64, "hidden_width": 16, "random_state": 0, "cluster_interval": 2}
 

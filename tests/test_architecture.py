@@ -46,6 +46,8 @@ FLOORS = {
         "workflows",
         "images",
         "augmentations",
+        "workers",
+        "distributed",
     },
     "floor 1": {
         "weights",
@@ -104,6 +106,8 @@ DOORS = {
         "image_rows",
         "image_mode",
         "packing",
+        "workers",
+        "distributed",
     },
     "timm": {"backbones", "weights"},
     "PIL": {"images", "augmentations"},

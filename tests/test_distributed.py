@@ -16,8 +16,9 @@ import torch
 
 import pnp_gcd
 from pnp_gcd import distributed
-from pnp_gcd.distributed import ALONE, World, process_group, take_part
+from pnp_gcd.distributed import process_group, take_part
 from pnp_gcd.exceptions import WorkerLostError
+from pnp_gcd.workers import ALONE, World, is_lost, shorten
 
 # What two workers may differ by from one process, in features, prototypes, weights and losses: sums of
 # other lengths are rounded otherwise. Measured: 2e-7.
@@ -182,9 +183,13 @@ def test_a_group_is_entered_once_and_left_behind_clean():
 
 @pytest.mark.usefixtures("group_of_one")
 def test_a_worker_that_torchrun_ends_says_so():
-    with pytest.raises(WorkerLostError, match="told to end, as torchrun does"), process_group():
-        os.kill(os.getpid(), signal.SIGTERM)
-        signal.pause()
+    def fit():
+        with process_group():
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+
+    with pytest.raises(WorkerLostError, match="told to end, as torchrun does"):
+        fit()
     assert not torch.distributed.is_initialized()
 
 
@@ -223,6 +228,6 @@ def test_messages_of_torch_are_told_without_its_own_files():
     message = (
         "[/a/gloo/pair.cc:545] Read error [127.0.0.1]:1: Connection reset by peer. This is typical. GLHF!"
     )
-    assert distributed._shorten(message) == "Read error [127.0.0.1]:1: Connection reset by peer"
-    assert distributed._is_lost(RuntimeError(message))
-    assert not distributed._is_lost(RuntimeError("shapes differ"))
+    assert shorten(message) == "Read error [127.0.0.1]:1: Connection reset by peer"
+    assert is_lost(RuntimeError(message))
+    assert not is_lost(RuntimeError("shapes differ"))
