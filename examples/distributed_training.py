@@ -28,7 +28,8 @@ arguments = parser.parse_args()
 
 split = load_digits_split(n_known=5, random_state=0)  # every worker reads the same rows
 step = 4 if arguments.images else 1
-X, y, pool, truth = (part[::step] for part in split[:4])
+X, y = split.X_labelled[::step], split.y_labelled[::step]
+pool, truth = split.X_unlabelled[::step], split.y_unlabelled[::step]
 model = PNPDiscoverer(random_state=0, checkpoint_dir=arguments.checkpoints, verbose=1)
 if arguments.images:
     X, pool = (np.uint8(rows.reshape(-1, 8, 8) / 16 * 255) for rows in (X, pool))

@@ -39,8 +39,8 @@ __all__ = ["ImageRows", "ImageSettings", "encode_images"]
 
 # A pretrained block learns at this part of the rate of layers that start from nothing.
 _TAIL_RATE = 0.2
-# Images that go through a tail together.
-_BLOCK = 128
+# Images that go through a tail together; straight from a trunk, as many as go through that.
+_BLOCK, _TRUNK_BLOCK = 128, 32
 
 # Places of images, and their activations.
 _Batch = tuple[NDArray[np.int64], Tensor]
@@ -206,7 +206,7 @@ class ImageRows:
     def encode(self, network: nn.Module, device: torch.device) -> NDArray[np.float32]:
         """Return what a tail or an encoder makes of every image, in the mean over all views kept."""
         n_views = max(self.store.n_views, 1) if self.is_averaged else 1
-        batches = (batch for view in range(n_views) for batch in self.activations(view))
+        batches = (self._fill_up(batch, view) for view in range(n_views) for batch in self.activations(view))
         own = _average(network, batches, len(self.mine), n_views, device)
         return self.world.join_rows(own, self.owners)
 
@@ -217,20 +217,48 @@ class ImageRows:
 
     def activations(self, view: int) -> Iterator[_Batch]:
         """Yield places and activations of one view of this worker's images, kept or computed."""
-        mine = self.mine
+        mine, n_whole = self.mine, self._count_whole(view)
         if view < self.store.n_views:
-            for start in range(0, len(mine), _BLOCK):
-                places = np.arange(start, min(start + _BLOCK, len(mine)))
-                yield places, self.store.read(view, mine[places] // self.world.size)
+            for first, end in ((0, n_whole), (n_whole, len(mine))):
+                for start in range(first, end, _BLOCK):
+                    places = np.arange(start, min(start + _BLOCK, end))
+                    yield places, self.store.read(view, mine[places] // self.world.size)
             return
-        for places, activations, bad in run_trunk(
-            self.loader.backbone,
-            lambda i: self.loader.load(self.images, i, view),
-            mine,
-            is_padded=True,
-        ):
-            _refuse(bad)
-            yield places, activations
+        for first, part in ((0, mine[:n_whole]), (n_whole, mine[n_whole:])):
+            for places, activations, bad in run_trunk(
+                self.loader.backbone,
+                lambda i: self.loader.load(self.images, i, view),
+                part,
+                _TRUNK_BLOCK,
+                is_padded=True,
+            ):
+                _refuse(bad)
+                yield first + places, activations
+
+    def _block(self, view: int) -> int:
+        """Return how many images of a view go through a tail together."""
+        return _BLOCK if view < self.store.n_views else _TRUNK_BLOCK
+
+    def _count_whole(self, view: int) -> int:
+        """Return how many of this worker's images one process would see in blocks that are full."""
+        if self.world.size == 1:
+            return len(self)
+        n_whole = len(self) - len(self) % self._block(view)
+        return int((self.owners[:n_whole] == self.world.rank).sum())
+
+    def _fill_up(self, batch: _Batch, view: int) -> _Batch:
+        """Give a worker's batch the shape that one process gives it: at another, it is rounded differently.
+
+        Features from which the geometry is chosen are then equal to the last bit; the signs of its axes,
+        which are anybody's choice, would else differ now and then.
+        """
+        places, activations = batch
+        if self.world.size == 1:
+            return batch
+        is_whole = places[0] < self._count_whole(view)
+        shape = self._block(view) if is_whole else len(self) % self._block(view)
+        blank = activations.new_zeros((shape - len(places), *activations.shape[1:]))
+        return places, torch.cat([activations, blank])
 
     def place(
         self, geometry: Geometry, settings: TrainingSettings, generator: torch.Generator
@@ -272,7 +300,7 @@ def _average(
     total = np.empty((0, 0), dtype=np.float32)
     with torch.inference_mode():
         for places, activations in batches:
-            out = network(activations.to(device)).float().cpu().numpy()
+            out = network(activations.to(device))[: len(places)].float().cpu().numpy()
             if not len(total):
                 total = np.zeros((n_images, out.shape[1]), dtype=np.float32)
             total[places] += out / n_views

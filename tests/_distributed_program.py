@@ -20,8 +20,10 @@ from test_image_mode import make_pictures, small
 from pnp_gcd import PNPDiscoverer
 from pnp_gcd.distributed import process_group
 from pnp_gcd.exceptions import DiscoveryWarning
+from pnp_gcd.image_mode import ImageMode
+from pnp_gcd.images import read_images
 from pnp_gcd.trainer import Trainer
-from pnp_gcd.workers import run_any
+from pnp_gcd.workers import ALONE, run_any
 
 QUICK = {"max_iter": 4, "batch_size": 64, "hidden_width": 16, "random_state": 0, "cluster_interval": 2}
 
@@ -116,12 +118,24 @@ def gradients(world):
     }
 
 
+def describe_pictures(world=ALONE):
+    """Return what the geometry is chosen from, by activations that are kept and by others."""
+    X = make_pictures()[0][:45]
+    described = []
+    for size in ("1GB", 0):
+        mode = ImageMode.from_parameters(small(cache_size=size), seed=0, world=world)
+        with mode.prepare(read_images(X), world=world) as prepared:
+            described.append(prepared.describe())
+    return described
+
+
 def several(world):
     """Fit in many ways; after an error that all share, the next fit goes on."""
     X, y, pool = rows()
     seen = {name: fit(name) for name in FITS}
     seen["world"] = (world.rank, world.size)
     seen["gradients"] = gradients(world)
+    seen["described"] = describe_pictures(world)
 
     states = []
     with Spy(5, lambda trainer: states.append(trainer.state())):

@@ -99,6 +99,12 @@ def test_gradients_of_rows_that_are_dealt_unevenly_are_those_of_one_process(work
         assert seen["gradients"]["one has none"] == (2, 3)
 
 
+def test_images_are_described_to_the_last_bit_as_by_one_process(workers):
+    for seen in workers:
+        for found, expected in zip(seen["described"], program.describe_pictures(), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_a_seed_that_is_not_given_is_the_first_worker_s(workers):
     np.testing.assert_array_equal(workers[0]["drawn"], workers[1]["drawn"])
 
