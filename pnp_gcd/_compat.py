@@ -16,6 +16,7 @@ from sklearn.utils._tags import Tags
 __all__ = [
     "CallbackSupportMixin",
     "Interval",
+    "NoCallbacks",
     "Options",
     "ParameterHelpMixin",
     "StrOptions",
@@ -27,31 +28,37 @@ __all__ = [
 
 _Method = TypeVar("_Method")
 
+
+class NoCallbacks:
+    """A context that nobody listens to."""
+
+    def subcontext(self, **kwargs: Any) -> NoCallbacks:
+        """Return a context of the same kind."""
+        return self
+
+    def call_on_fit_task_begin(self, **kwargs: Any) -> NoCallbacks:
+        """Do nothing."""
+        return self
+
+    def call_on_fit_task_end(self, **kwargs: Any) -> bool:
+        """Do nothing, and ask for nothing."""
+        return False
+
+    def propagate_callback_context(self, sub_estimator: Any) -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
+
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
-    class _NoCallbacks:
-        """A context that nobody listens to."""
-
-        def subcontext(self, **kwargs: Any) -> _NoCallbacks:
-            return self
-
-        def call_on_fit_task_begin(self, **kwargs: Any) -> _NoCallbacks:
-            return self
-
-        def call_on_fit_task_end(self, **kwargs: Any) -> bool:
-            return False
-
-        def propagate_callback_context(self, sub_estimator: Any) -> AbstractContextManager[None]:
-            return nullcontext()
-
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands for scikit-learn's: no ``set_callbacks``, and a context without listeners."""
 
-        def _init_callback_context(self, **kwargs: Any) -> _NoCallbacks:
-            return _NoCallbacks()
+        def _init_callback_context(self, **kwargs: Any) -> NoCallbacks:
+            return NoCallbacks()
 
     def _with_callbacks(method: _Method) -> _Method:
         return method

@@ -29,7 +29,7 @@ from pnp_gcd.rows import Rows
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.trainer import Trainer
 
-__all__ = ["Checkpoints", "fingerprint_fit"]
+__all__ = ["Checkpoints", "describe_fit", "fingerprint_fit"]
 
 _LOG = logging.getLogger(__name__)
 # Of the files; another number is another fingerprint.
@@ -45,15 +45,20 @@ _PROVOKED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError)
 
 def fingerprint_fit(rows: Rows, codes: NDArray[np.int64], settings: TrainingSettings) -> str:
     """Return a digest of all that a result depends on: settings, seed, versions, rows and codes."""
+    facts = describe_fit(rows, codes, settings)
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def describe_fit(rows: Rows, codes: NDArray[np.int64], settings: TrainingSettings) -> dict[str, Any]:
+    """Return all that a result depends on, rows and codes as digests."""
     told = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_EFFECT}
-    facts = {
+    return {
         "format": _FORMAT,
         "versions": {package: _version(package) for package in _PACKAGES},
         "settings": _unify(told),
         "rows": rows.fingerprint(),
         "codes": hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest(),
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _version(package: str) -> str | None:
@@ -86,8 +91,11 @@ class Checkpoints:
 
     @classmethod
     def open(cls, rows: Rows, codes: NDArray[np.int64], settings: TrainingSettings) -> Checkpoints:
-        """Open the folder of this fit, if checkpoints are asked for and no other process is at it."""
-        if settings.checkpoint_dir is None:
+        """Open the folder of this fit, if checkpoints are asked for and no other process is at it.
+
+        Of several workers, the first one alone keeps them.
+        """
+        if settings.checkpoint_dir is None or not rows.world.is_first:
             return cls()
         folder = CheckpointFolder.open(settings.checkpoint_dir, fingerprint_fit(rows, codes, settings))
         if folder is None:

@@ -7,6 +7,7 @@ faiss, no infomap: they are imported when a fit or a prediction first needs them
 from __future__ import annotations
 
 import functools
+import numbers
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -16,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from pnp_gcd._compat import CallbackSupportMixin, ParameterHelpMixin, Tags, with_callbacks
+from pnp_gcd._compat import CallbackSupportMixin, NoCallbacks, ParameterHelpMixin, Tags, with_callbacks
 from pnp_gcd._progress import ProgressLine
 from pnp_gcd._threads import sensible_threads
+from pnp_gcd.distributed import take_part
 from pnp_gcd.fitted import FittedDiscoverer, count_axes
 from pnp_gcd.inputs import check_range, check_same_scale, unwrap_pool
 from pnp_gcd.labels import (
@@ -30,15 +32,21 @@ from pnp_gcd.labels import (
     name_novel_classes,
 )
 from pnp_gcd.parameters import CONSTRAINTS, read_settings
+from pnp_gcd.workers import World
 from pnp_gcd.workflows import warn_if_cut, warn_if_passed_by
 
 if TYPE_CHECKING:
-    from pnp_gcd.rows import Rows
+    from pnp_gcd.images import Images
+    from pnp_gcd.rows import Rows, VectorRows
     from pnp_gcd.training import Discovery
 
 __all__ = ["PNPDiscoverer"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _ignore(stage: str, row: dict[str, Any]) -> None:
+    """Show nothing."""
 
 
 def _with_aliases(method: _Method) -> _Method:
@@ -390,28 +398,61 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         self : PNPDiscoverer
         """
         self._validate_params()
-        if self.backbone is not None:
-            return self._fit_images(X, y, X_unlabelled)
-        from pnp_gcd.rows import VectorRows
+        with take_part(self.checkpoint_dir) as world:
+            if self.backbone is not None:
+                return self._fit_images(X, y, X_unlabelled, world)
+            return self._fit_vectors(X, y, X_unlabelled, world)
 
-        rows = self._read_rows(X, "X", is_first=True)
-        encoded = self._encode(y, len(rows))
-        pool = self._check_pool(X_unlabelled, rows)
-        together = VectorRows(rows) if pool is None else VectorRows(rows, pool)
-        check_range(*together.parts)
-        codes = encoded.with_unlabelled(len(together))
-        self._check_counts(codes, len(encoded.classes))
+    def _fit_vectors(
+        self, X: ArrayLike, y: ArrayLike | None, X_unlabelled: Any, world: World
+    ) -> PNPDiscoverer:
+        """Fit on feature vectors."""
+        rows, encoded, codes = world.together(lambda: self._read_vectors(X, y, X_unlabelled, world))
         progress = ProgressLine(self.verbose, self.max_iter)
-        with sensible_threads(len(together) * rows[0].size):
-            found, context = self._discover(together, codes, progress)
+        with sensible_threads(len(rows) * rows.parts[0][0].size):
+            found, context = self._discover(rows, codes, progress)
         self._image_mode = None
         self._store(found, encoded, codes)
         context.call_on_fit_task_end(estimator=self)
         return self
 
-    def _fit_images(self, X: Any, y: ArrayLike | None, X_unlabelled: Any) -> PNPDiscoverer:
+    def _read_vectors(
+        self, X: ArrayLike, y: ArrayLike | None, X_unlabelled: Any, world: World
+    ) -> tuple[VectorRows, EncodedLabels, NDArray[np.int64]]:
+        """Return all rows, the labels of X, and codes of all rows."""
+        from pnp_gcd.rows import VectorRows
+
+        rows = self._read_rows(X, "X", is_first=True)
+        encoded = self._encode(y, len(rows))
+        pool = self._check_pool(X_unlabelled, rows)
+        together = VectorRows(*([rows] if pool is None else [rows, pool]), world=world)
+        check_range(*together.parts)
+        codes = encoded.with_unlabelled(len(together))
+        self._check_counts(codes, len(encoded.classes))
+        return together, encoded, codes
+
+    def _fit_images(self, X: Any, y: ArrayLike | None, X_unlabelled: Any, world: World) -> PNPDiscoverer:
         """Fit on images: the same, behind a frozen trunk."""
         from pnp_gcd.image_mode import ImageMode
+
+        images, encoded, codes = world.together(lambda: self._read_images(X, y, X_unlabelled))
+        progress = ProgressLine(self.verbose, self.max_iter)
+        mode = ImageMode.from_parameters(self, seed=self._seed(world), world=world)
+        with mode.prepare(images, world=world, report=progress.show if world.is_first else _ignore) as rows:
+            is_read = mode.tell_read(rows)
+            self._check_read(is_read, encoded, codes)
+            found, context = self._discover(rows.take(np.flatnonzero(is_read)), codes[is_read], progress)
+        self._image_mode = mode
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self._store(found.spread_over(is_read), encoded, codes)
+        context.call_on_fit_task_end(estimator=self)
+        return self
+
+    def _read_images(
+        self, X: Any, y: ArrayLike | None, X_unlabelled: Any
+    ) -> tuple[Images, EncodedLabels, NDArray[np.int64]]:
+        """Return all images, the labels of X, and codes of all images."""
         from pnp_gcd.images import join_images, read_images
 
         images = read_images(X)
@@ -422,25 +463,20 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
             images = join_images([images, pool])
         codes = encoded.with_unlabelled(len(images))
         self._check_counts(codes, len(encoded.classes))
-        progress = ProgressLine(self.verbose, self.max_iter)
-        mode = ImageMode.from_parameters(self, seed=self._seed())
-        with mode.prepare(images, report=progress.show) as rows:
-            is_read = mode.tell_read(rows)
-            if len(is_read) < 2:
-                raise ValueError(f"X holds {len(is_read)} image, but a fit needs 2 at least. Pass more.")
-            if int(is_read.sum()) < 2 or encoded.classes.size > len(np.unique(codes[is_read & (codes >= 0)])):
-                raise ValueError(
-                    "Too few images are left without those that could not be read: every known class needs "
-                    "one. Mend the images that the warning names, or drop their class from y."
-                )
-            self._check_counts(codes[is_read], len(encoded.classes))
-            found, context = self._discover(rows.take(np.flatnonzero(is_read)), codes[is_read], progress)
-        self._image_mode = mode
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self._store(found.spread_over(is_read), encoded, codes)
-        context.call_on_fit_task_end(estimator=self)
-        return self
+        return images, encoded, codes
+
+    def _check_read(
+        self, is_read: NDArray[np.bool_], encoded: EncodedLabels, codes: NDArray[np.int64]
+    ) -> None:
+        """Refuse to fit on too few images that could be read."""
+        if len(is_read) < 2:
+            raise ValueError(f"X holds {len(is_read)} image, but a fit needs 2 at least. Pass more.")
+        if int(is_read.sum()) < 2 or encoded.classes.size > len(np.unique(codes[is_read & (codes >= 0)])):
+            raise ValueError(
+                "Too few images are left without those that could not be read: every known class needs "
+                "one. Mend the images that the warning names, or drop their class from y."
+            )
+        self._check_counts(codes[is_read], len(encoded.classes))
 
     def _discover(
         self, rows: Rows, codes: NDArray[np.int64], progress: ProgressLine
@@ -448,20 +484,23 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         """Return what was found, and the callbacks' context, which ends when that is stored."""
         from pnp_gcd.training import discover
 
-        context = self._init_callback_context(max_subtasks=int(self.max_iter))
+        is_first = rows.world.is_first  # the one worker that speaks
+        context = self._init_callback_context(max_subtasks=int(self.max_iter)) if is_first else NoCallbacks()
         context.call_on_fit_task_begin(estimator=self)
         epochs: list[Any] = []
 
         def report(stage: str, row: dict[str, Any]) -> bool:
             """Show what was done; tell whether a callback asks to stop after this epoch."""
-            progress.show(stage, row)
+            if is_first:
+                progress.show(stage, row)
             if stage == "begin":
                 epochs.append(context.subcontext(task_name="epoch"))
                 epochs[-1].call_on_fit_task_begin(estimator=self)
             return stage == "epoch" and bool(epochs[-1].call_on_fit_task_end(estimator=self))
 
         try:
-            return discover(rows, codes, read_settings(self, self._seed()), report=report), context
+            settings = read_settings(self, self._seed(rows.world))
+            return discover(rows, codes, settings, report=report), context
         finally:
             progress.close()
 
@@ -527,11 +566,17 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
                 f'got {n_clustered}. Lower n_neighbors or pass "auto".'
             )
 
-    def _seed(self) -> int:
-        """Return one seed for the whole fit; None draws fresh entropy, not the global state's."""
+    def _seed(self, world: World) -> int:
+        """Return one seed for the whole fit; None draws fresh entropy, not the global state's.
+
+        One that is not fixed is the first worker's.
+        """
         if self.random_state is None:
-            return int(np.random.SeedSequence().generate_state(1)[0])
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        first = world.broadcast(seed)
+        return seed if isinstance(self.random_state, numbers.Integral) else first
 
     def _store(self, found: Discovery, encoded: EncodedLabels, codes: NDArray[np.int64]) -> None:
         """Turn what was found into the attributes that end in an underscore."""

@@ -17,6 +17,8 @@ __all__ = [
     "LabelWarning",
     "ModelFileError",
     "NoNovelClassWarning",
+    "WorkerLostError",
+    "WorkerMismatchError",
     "WorkflowWarning",
 ]
 
@@ -75,3 +77,11 @@ class BackboneError(ValueError):
 
 class ModelFileError(ValueError):
     """A saved model is damaged, forged, newer than this version, or refers to weights that are not there."""
+
+
+class WorkerLostError(RuntimeError):
+    """Another process of the same fit has ended; the message says where, and how to go on."""
+
+
+class WorkerMismatchError(ValueError):
+    """The processes of one fit were given different rows, labels or parameters."""

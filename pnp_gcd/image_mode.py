@@ -24,6 +24,7 @@ from pnp_gcd.exceptions import BadImageError, BadImageWarning
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.image_rows import ImageRows, ImageSettings, encode_images
 from pnp_gcd.images import Images, list_bad, read_images
+from pnp_gcd.workers import ALONE, World
 
 __all__ = ["ImageMode", "parse_size"]
 
@@ -71,7 +72,7 @@ class ImageMode:
     batch_size: int = 32
 
     @classmethod
-    def from_parameters(cls, estimator: Any, *, seed: int) -> ImageMode:
+    def from_parameters(cls, estimator: Any, *, seed: int, world: World = ALONE) -> ImageMode:
         """Load the backbone that an estimator's parameters name."""
         settings = ImageSettings(
             augmentation=estimator.augmentation,
@@ -85,7 +86,7 @@ class ImageMode:
             weights=estimator.backbone_weights,
             image_size=estimator.image_size,
             n_trainable_blocks=int(estimator.n_trainable_blocks),
-            device=estimator.device,
+            device=world.choose_device(estimator.device),
             seed=seed,
         )
         return cls(backbone, settings, estimator.on_bad_image, estimator.device, 0)
@@ -128,9 +129,15 @@ class ImageMode:
         return PictureLoader(self.backbone, augmentation, self.settings.seed)
 
     def prepare(
-        self, images: Images, *, report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None
+        self,
+        images: Images,
+        *,
+        world: World = ALONE,
+        report: Callable[[str, dict[str, Any]], None] = lambda stage, row: None,
     ) -> ImageRows:
         """Run the trunk over the images of a fit; what cannot be read is told at once where it may not be."""
+        if world.size > 1:
+            world.agree({"images": images.fingerprint(), "backbone": self.digest()})
         if self.on_bad_image == "error":
             bad = images.find_bad()
             if bad:
@@ -138,7 +145,12 @@ class ImageMode:
                     f'{list_bad(bad)}\nMend or remove what cannot be read, or pass on_bad_image="skip".'
                 )
         rows = ImageRows.prepare(
-            images, self.loader, self.settings, may_skip=self.on_bad_image == "skip", report=report
+            images,
+            self.loader,
+            self.settings,
+            may_skip=self.on_bad_image == "skip",
+            world=world,
+            report=report,
         )
         self.n_views = max(rows.store.n_views - 1, 0)
         return rows

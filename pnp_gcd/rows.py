@@ -22,6 +22,7 @@ from pnp_gcd.geometry import Geometry, unit_rows
 from pnp_gcd.neighbours import find_neighbours
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import FeatureViews, TwoViews
+from pnp_gcd.workers import ALONE, World
 
 __all__ = ["Copies", "LearningPart", "Rows", "Source", "VectorRows", "find_copies"]
 
@@ -69,12 +70,18 @@ class Source(Protocol):
         Draws the views.
     n_drawn : int
         Batches whose views were drawn anew, where each is drawn by its number.
+    world : World
+        The workers of the fit.
+    owners : ndarray of shape (n,)
+        The worker that each row belongs to.
     """
 
     start: NDArray[np.float32]
     device: torch.device
     generator: torch.Generator
     n_drawn: int
+    world: World
+    owners: NDArray[np.int64]
 
     def make_encoder(self) -> nn.Module:
         """Return a network whose features of every row are ``start``."""
@@ -83,14 +90,16 @@ class Source(Protocol):
         """Return the parts of ``encoder`` that learn."""
 
     def take(self, indices: Tensor) -> TwoViews:
-        """Return two views of the rows at ``indices``, as the encoder takes them."""
+        """Return two views of the rows at ``indices`` that are this worker's, as the encoder takes them."""
 
     def encode(self, encoder: nn.Module) -> NDArray[np.float32]:
         """Return unit features (n, p) of all rows, in their order, without randomness."""
 
 
 class Rows(Protocol):
-    """Rows as they come into a fit."""
+    """Rows as they come into a fit, and the workers among whom they are dealt."""
+
+    world: World
 
     def __len__(self) -> int: ...
 
@@ -132,10 +141,12 @@ class VectorRows:
     parts : ndarray of shape (n, d) or (n, v, d)
         Finite features, or v precomputed views of each row. Several arrays stand for all their rows; they
         may lie on disk, and are put together only if all are used at once.
+    world : World
+        Every worker holds all rows, and encodes its own.
     """
 
-    def __init__(self, *parts: NDArray[np.floating]) -> None:
-        self.parts = parts
+    def __init__(self, *parts: NDArray[np.floating], world: World = ALONE) -> None:
+        self.parts, self.world = parts, world
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
@@ -158,7 +169,7 @@ class VectorRows:
             n_here = int(np.searchsorted(indices, len(part)))
             found.append(part[indices[:n_here]])
             indices = indices[n_here:] - len(part)
-        return VectorRows(np.concatenate(found))
+        return VectorRows(np.concatenate(found), world=self.world)
 
     def describe(self) -> NDArray[np.floating]:
         """Return the features, of several views their mean."""
@@ -178,13 +189,16 @@ class VectorRows:
     ) -> VectorSource:
         """Return the rows in a geometry, ready for training."""
         rate = adapter_rate(len(geometry.scaling))
-        return VectorSource(geometry.apply(self.vectors), settings, generator, rate)
+        return VectorSource(geometry.apply(self.vectors), settings, generator, rate, self.world)
 
     def encode_in_blocks(self, geometry: Geometry, encoder: nn.Module) -> Iterator[NDArray[np.float32]]:
         """Yield unit features of all rows, in their order, by an encoder that has learnt from some."""
         for part in self.parts:
             for start in range(0, len(part), _BLOCK_ROWS):
-                yield encode_rows(encoder, geometry.apply(part[start : start + _BLOCK_ROWS]))
+                block = part[start : start + _BLOCK_ROWS]
+                owners = self.world.owners(len(block))
+                own = geometry.apply(block[self.world.mine(owners)])
+                yield self.world.join_rows(encode_rows(encoder, own) if len(own) else own, owners)
 
 
 class VectorSource:
@@ -198,9 +212,11 @@ class VectorSource:
         settings: TrainingSettings,
         generator: torch.Generator,
         rate: float = 1.0,
+        world: World = ALONE,
     ) -> None:
         self.inputs, self.hidden_width, self.rate = inputs, settings.hidden_width, rate
         self.generator, self.n_drawn = generator, 0
+        self.world, self.owners = world, world.owners(len(inputs))
         self.start = unit_rows(inputs.mean(axis=1)) if inputs.ndim == 3 else inputs
         self.views = FeatureViews(
             torch.from_numpy(inputs),
@@ -218,12 +234,14 @@ class VectorSource:
         return [LearningPart(encoder, self.rate)]
 
     def take(self, indices: Tensor) -> TwoViews:
-        """Return two views, disturbed or picked."""
-        return self.views.take(indices)
+        """Return two views, disturbed or picked; those of others are drawn too, so that all draw alike."""
+        mine = self.world.mine(self.owners[indices.numpy()])
+        return TwoViews(*(view[mine] for view in self.views.take(indices)))
 
     def encode(self, encoder: nn.Module) -> NDArray[np.float32]:
         """Return unit features of all rows."""
-        return encode_rows(encoder, self.inputs)
+        own = self.inputs[self.world.mine(self.owners)]
+        return self.world.join_rows(encode_rows(encoder, own) if len(own) else own, self.owners)
 
 
 def adapter_rate(width: int) -> float:

@@ -30,6 +30,7 @@ from pnp_gcd.probing import Probe, ProbeSettings, probe_classes
 from pnp_gcd.rows import Source
 from pnp_gcd.settings import TrainingSettings
 from pnp_gcd.views import BalancedBatches
+from pnp_gcd.workers import run_any
 
 __all__ = ["NotFiniteError", "Trainer"]
 
@@ -55,7 +56,7 @@ class Trainer:
         seeds: NDArray[np.unsignedinteger[Any]],
     ) -> None:
         self.source, self.codes, self.probing, self.settings = source, codes, probing, settings
-        self.device = source.device
+        self.device, self.world = source.device, source.world
         self.n_known = int(codes.max(initial=-1)) + 1
         self.infomap_seed = int(seeds[1])
         self.rng = np.random.default_rng(seeds[2])
@@ -76,6 +77,14 @@ class Trainer:
         self.step = 0
         self.has_warned = False
         self.last_probe: Probe | None = None
+        self.learner = self.world.share_gradients(self.student.encoder)
+        self.follow_first()
+
+    def follow_first(self) -> None:
+        """Take over the first worker's state: other machines may round differently, and drift apart."""
+        state = self.world.broadcast(self.state()) if self.world.size > 1 else None
+        if state is not None and not self.world.is_first:
+            self.restore(state)
 
     def _buffer_size(self, n_clusters: int) -> int:
         """Return K^t: some prototypes per known class; twice the clusters where none is known."""
@@ -228,6 +237,11 @@ class Trainer:
     def refresh(self, *, is_due: bool = True) -> dict[str, float]:
         """Write the classes' current prototypes into both memories; find classes anew if that is due."""
         features = self.source.encode(self.student.encoder)
+        row = self.world.on_first(lambda: self._refresh(features, is_due))
+        self.follow_first()
+        return row
+
+    def _refresh(self, features: NDArray[np.float32], is_due: bool) -> dict[str, float]:
         n_taken = count_taken(self.student, features)
         if (self.codes < 0).any():
             if is_due or self.last_probe is None:
@@ -306,14 +320,20 @@ class Trainer:
         return LossTerms(*(term.detach() for term in terms))
 
     def losses(self, indices: Tensor, teacher_temperature: float) -> LossTerms:
-        """Return every loss term of one batch; a pair of terms whose weights are 0 is not computed."""
+        """Return every loss term of one batch; a pair of terms whose weights are 0 is not computed.
+
+        Each worker encodes its own rows, and computes the loss of all.
+        """
         weights, codes = self.settings.weights, self.code_tensor[indices.to(self.device)]
         both = torch.cat(self.source.take(indices))
-        features = self.student.encoder(both)
+        owners = np.tile(self.source.owners[indices.numpy()], 2)
+        features = self.world.join(run_any(self.learner, both), owners)
         none = features[:0].sum()  # 0, and part of the graph, so that backward() always works
         distillation = entropy = known = supervised = unsupervised = none
         if weights.distillation or weights.entropy:
-            distillation, entropy = self._self_distillation(both, features, codes, teacher_temperature)
+            distillation, entropy = self._self_distillation(
+                both, owners, features, codes, teacher_temperature
+            )
         both_codes = torch.cat([codes, codes])
         if weights.known and self.n_known:
             logits = objectives.prototype_logits(features, self.known_prototypes, self.settings.temperature)
@@ -336,14 +356,19 @@ class Trainer:
         )
 
     def _self_distillation(
-        self, both: Tensor, features: Tensor, codes: Tensor, teacher_temperature: float
+        self,
+        both: Tensor,
+        owners: NDArray[np.int64],
+        features: Tensor,
+        codes: Tensor,
+        teacher_temperature: float,
     ) -> tuple[Tensor, Tensor]:
         """Return the cross-entropy between teacher and student, and the mean-entropy term."""
         if self.teacher is None:
             targets = objectives.teacher_probabilities(features, self.student.memory, teacher_temperature)
         else:
             with torch.no_grad():
-                slow = self.teacher.encoder(both)
+                slow = self.world.join(run_any(self.teacher.encoder, both), owners)
             targets = objectives.teacher_probabilities(slow, self.teacher.memory, teacher_temperature)
         logits = objectives.prototype_logits(features, self.student.memory, self.settings.temperature)
         if self.settings.distill_on == "unlabelled":

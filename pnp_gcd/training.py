@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pnp_gcd.calibration import Calibration, Request, calibrate
-from pnp_gcd.checkpoints import Checkpoints
+from pnp_gcd.checkpoints import Checkpoints, describe_fit
 from pnp_gcd.diagnosis import warn_of_divergence, warn_of_result
 from pnp_gcd.geometry import reduce_rows
 from pnp_gcd.labelling import Labelling, classify_rows, fit_sharpness, measure_closeness, score_classes
@@ -99,13 +99,24 @@ def discover(
         epoch. True after an epoch ends
         the training there.
     """
+    if rows.world.size > 1:
+        told = describe_fit(rows, codes, settings)
+        named = {"rows": told["rows"], "labels": told["codes"], "parameters": repr(told["settings"])}
+        rows.world.agree(named | {"versions": repr(told["versions"])})
+    return _discover_with_all(rows, codes, settings, report)
+
+
+def _discover_with_all(
+    rows: Rows, codes: NDArray[np.int64], settings: TrainingSettings, report: _Report
+) -> Discovery:
+    """Discover from the rows that a fit needs, and give all of them a class."""
     if settings.max_samples is not None and len(rows) > settings.max_samples:
         return _discover_by_sample(rows, codes, settings, report)
     copies = rows.find_copies()
     merged = _merge_codes(codes, copies)
     # Copies of a row would fill its list of neighbours: they count once, if that leaves rows enough.
     if len(copies.first) < len(rows) and _has_enough(merged, codes, settings):
-        found = discover(rows.take(copies.first), merged, settings, report=report)
+        found = _discover_with_all(rows.take(copies.first), merged, settings, report)
         return replace(found, row_classes=found.row_classes[copies.place])
     with Checkpoints.open(rows, codes, settings) as checkpoints:
         return _discover(rows, codes, settings, checkpoints, report)
@@ -119,35 +130,49 @@ def _discover(
     report: _Report,
 ) -> Discovery:
     seeds = np.random.SeedSequence(settings.seed).generate_state(4)
-    calibration = checkpoints.read_calibration()
+    world = rows.world
+    world.note("while worker 0 calibrated")
+    calibration = world.on_first(checkpoints.read_calibration)
     if calibration is None:
-        calibration = _calibrate(rows.describe(), codes, settings, int(seeds[0]), report)
+        described = rows.describe()
+        calibration = world.on_first(
+            lambda: _calibrate(described, codes, settings, int(seeds[0]), report),
+        )
         checkpoints.write_calibration(calibration)
     _log_calibration(calibration)
     source = rows.place(calibration.geometry, settings, torch.Generator().manual_seed(int(seeds[3]) + 1))
     trainer = Trainer(source, codes, _probe_settings(calibration, codes, settings), settings, seeds)
     history, is_cut_short = _train(trainer, settings, checkpoints, report)
-    encoder = trainer.student.encoder.eval()
-    features = source.encode(encoder)
-    encoder = encoder.cpu()  # a model may be loaded where there is no GPU
+    world.note("while worker 0 labelled the rows")
+    features = source.encode(trainer.student.encoder.eval())
+    found = world.on_first(lambda: _conclude(trainer, features, calibration, history))
+    if not is_cut_short:  # else a later fit may still go on
+        checkpoints.remove()
+    _LOG.info("%d classes, %d of them known", found.labelling.n_classes, found.labelling.n_known)
+    warn_of_result(found.row_classes, codes, found.labelling, calibration, settings)
+    return found
+
+
+def _conclude(
+    trainer: Trainer,
+    features: NDArray[np.float32],
+    calibration: Calibration,
+    history: list[dict[str, float]],
+) -> Discovery:
+    """Return what a trained encoder and its features say."""
+    settings, codes = trainer.settings, trainer.codes
     n_taken = count_taken(trainer.student, features)
     labelling = trainer.label(features)
-    row_classes = classify_rows(features, labelling, settings.temperature)
-    found = Discovery(
-        encoder,
+    return Discovery(
+        trainer.student.encoder.cpu(),  # a model may be loaded where there is no GPU
         labelling,
-        row_classes,
+        classify_rows(features, labelling, settings.temperature),
         _sharpness(features[codes < 0], labelling, settings.temperature, calibration.accuracy),
         _usual_closeness(features, labelling),
         _interval(labelling, calibration, settings, n_taken),
         calibration,
         history,
     )
-    if not is_cut_short:  # else a later fit may still go on
-        checkpoints.remove()
-    _LOG.info("%d classes, %d of them known", labelling.n_classes, labelling.n_known)
-    warn_of_result(found.row_classes, codes, labelling, calibration, settings)
-    return found
 
 
 def _train(
@@ -158,25 +183,22 @@ def _train(
     However training ends, the trainer is then in the state after the last row of the history. Epochs of
     an earlier fit that goes on here are reported once more, so that whoever listens hears of every epoch.
     """
-    history = checkpoints.restore(trainer)
+    world = trainer.world
+    history = world.on_first(lambda: checkpoints.restore(trainer))
+    trainer.follow_first()
     last = trainer.state()
     try:
-        for epoch in range(settings.max_iter):
-            report("begin", {"epoch": float(epoch)})
-            if epoch >= len(history):
-                row = trainer.run_epoch(epoch)
-                last, history = trainer.state(), [*history, row]  # both or, on Ctrl-C, none
-                _LOG.info(
-                    "epoch %d of %d: loss %.6g, %d clusters, %.3g s",
-                    epoch + 1,
-                    settings.max_iter,
-                    row["total"],
-                    row["n_active"],
-                    row["seconds"],
-                )
-                checkpoints.write_epoch(last, history)
-            if report("epoch", history[epoch]):
-                break
+        with world.hold_interrupts() as decide:
+            for epoch in range(settings.max_iter):
+                world.note(f"in epoch {epoch + 1} of {settings.max_iter}")
+                report("begin", {"epoch": float(epoch)})
+                if epoch >= len(history):
+                    row = trainer.run_epoch(epoch)
+                    last, history = trainer.state(), [*history, row]  # both or, on Ctrl-C, none
+                    _log_epoch(row, epoch, settings)
+                    checkpoints.write_epoch(last, history)
+                if decide(report("epoch", history[epoch])):
+                    break
     except KeyboardInterrupt:
         if settings.on_interrupt == "raise":
             raise
@@ -187,6 +209,17 @@ def _train(
         trainer.restore(last)
         warn_of_divergence(error, len(history), settings)
     return history, False
+
+
+def _log_epoch(row: dict[str, float], epoch: int, settings: TrainingSettings) -> None:
+    _LOG.info(
+        "epoch %d of %d: loss %.6g, %d clusters, %.3g s",
+        epoch + 1,
+        settings.max_iter,
+        row["total"],
+        row["n_active"],
+        row["seconds"],
+    )
 
 
 def _log_calibration(calibration: Calibration) -> None:
@@ -210,7 +243,8 @@ def _discover_by_sample(
     """Learn from some of the rows, and give all of them their class as new rows get it."""
     assert settings.max_samples is not None
     drawn = draw_rows(codes, settings.max_samples, settings.seed)
-    found = discover(rows.take(drawn), codes[drawn], replace(settings, max_samples=None), report=report)
+    learning = replace(settings, max_samples=None)
+    found = _discover_with_all(rows.take(drawn), codes[drawn], learning, report)
     classes = [
         classify_rows(features, found.labelling, settings.temperature)
         for features in rows.encode_in_blocks(found.calibration.geometry, found.encoder)

@@ -47,6 +47,8 @@ FLOORS = {
         "workflows",
         "images",
         "augmentations",
+        "workers",
+        "distributed",
     },
     "floor 1": {
         "weights",
@@ -106,6 +108,8 @@ DOORS = {
         "image_rows",
         "image_mode",
         "packing",
+        "workers",
+        "distributed",
     },
     "timm": {"backbones", "weights"},
     "PIL": {"images", "augmentations"},
