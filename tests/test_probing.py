@@ -52,7 +52,8 @@ def test_a_merge_cut_decides_where_no_number_is_given(features, codes):
 def test_rows_are_refined_after_communities_were_merged(features, codes, monkeypatch):
     def refine(features, neighbours, codes, rows, n_classes, *, temperature, known_sizes):
         assert len(features) == len(codes) == len(rows) == len(neighbours.indices)
-        assert temperature == 0.3 and known_sizes is None
+        assert temperature == 0.3
+        assert known_sizes is None
         return np.full(len(rows), 7)
 
     monkeypatch.setattr(probing, "refine_rows", refine)
