@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnp_gcd._threads import each_by_one_thread
+from pnp_gcd.products import multiply
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,7 +83,7 @@ def rank_cells(rows: Tensor, centres: Tensor, n_cells: int) -> Tensor:
     found = torch.empty((len(rows), n_cells), dtype=torch.int64, device=rows.device)
     for start in range(0, len(rows), block):
         part = slice(start, start + block)
-        cosines = rows[part] @ centres.T
+        cosines = multiply(rows[part], centres)
         found[part] = cosines.topk(n_cells, dim=1).indices if n_cells > 1 else cosines.argmax(1)[:, None]
     return found
 
@@ -161,7 +162,7 @@ def _look(
         for at in range(begin, end if n_found else begin, step):
             slots = by_cell[at : min(end, at + step)]
             who_asks = slots // n_probes
-            cosines = queries[who_asks] @ in_order[first:last].T
+            cosines = multiply(queries[who_asks], in_order[first:last])
             own = who_asks + (asked.start - first)
             inside = ((own >= 0) & (own < last - first)).nonzero()[:, 0]
             cosines[inside, own[inside]] = -torch.inf

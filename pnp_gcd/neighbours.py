@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.products import multiply, take_best
+
 __all__ = ["Engine", "Neighbours", "find_nearest", "find_neighbours", "share_neighbours"]
 
 Engine = Literal["auto", "exact", "cells", "faiss"]
@@ -144,7 +146,7 @@ def find_nearest(queries: NDArray[np.float32], rows: NDArray[np.float32], n_near
 
     Exact. A query that is among the rows is its own nearest.
     """
-    among = _as_tensor(rows, len(queries)).T
+    among = _as_tensor(rows, len(queries))
     return _compare(among, len(queries), n_nearest, lambda part: _as_tensor(queries[part], len(queries)))
 
 
@@ -184,7 +186,7 @@ def _search_exactly(
     rows = _as_tensor(features, len(features))
     asked = torch.arange(len(rows)) if queries is None else torch.from_numpy(queries)
     asked = asked.to(rows.device)
-    return _compare(rows.T, len(asked), n_neighbors, lambda part: rows[asked[part]], asked)
+    return _compare(rows, len(asked), n_neighbors, lambda part: rows[asked[part]], asked)
 
 
 def _search_rounded(features: NDArray[np.float32], n_neighbors: int) -> Neighbours | None:
@@ -223,26 +225,24 @@ def _as_tensor(rows: NDArray[np.float32], n_compared: int) -> Any:
 
 
 def _compare(among: Any, n_queries: int, n_nearest: int, take: Any, own: Any = None) -> Neighbours:
-    """Return the nearest columns of ``among`` (d, m) for queries that are taken block by block.
+    """Return the nearest of the rows ``among`` (m, d) for queries that are taken block by block.
 
-    ``own`` are columns, one a query, that do not count.
+    ``own`` are rows of it, one a query, that do not count.
     """
     import torch
 
     indices = np.empty((n_queries, n_nearest), dtype=np.int32)
     similarities = np.empty((n_queries, n_nearest), dtype=np.float32)
-    block = max(1, _BLOCK_SIMILARITIES // among.shape[1])
-
-    def compare(number: int) -> None:
-        part = slice(number * block, min((number + 1) * block, n_queries))
-        cosines = take(part) @ among
+    block = min(n_queries, max(1, _BLOCK_SIMILARITIES // len(among)))
+    room = torch.empty((block, len(among))) if among.device.type == "cpu" else None
+    for start in range(0, n_queries, block):
+        part = slice(start, min(start + block, n_queries))
+        queries = take(part)
+        cosines = multiply(queries, among, out=None if room is None else room[: len(queries)])
         if own is not None:
             cosines[torch.arange(len(cosines)), own[part]] = -torch.inf
-        best, who = cosines.topk(n_nearest, dim=1)
+        best, who = take_best(cosines, n_nearest)
         similarities[part], indices[part] = best.cpu().numpy(), who.cpu().numpy()
-
-    for number in range(-(-n_queries // block)):
-        compare(number)
     return Neighbours(indices, similarities)
 
 

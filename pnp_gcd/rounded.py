@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.products import take_best
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -20,8 +22,6 @@ __all__ = ["RoundedRows", "compare_some", "is_quick", "round_rows", "search_roun
 
 # Products of bytes held at once: 16 Mi are 64 MiB. Numbers rounded at once: 8 Mi are 32 MiB.
 _BLOCK, _BLOCK_ROUNDED = 1 << 24, 1 << 23
-# Of so many columns beside each other the best is looked at first.
-_GROUP = 16
 # Rows compared exactly, per neighbour wanted and beyond.
 _CANDIDATES_PER_NEIGHBOUR, _MORE_CANDIDATES = 3, 40
 # Rounding that moves cosines further than this proves too little.
@@ -35,7 +35,7 @@ class RoundedRows(NamedTuple):
 
     Attributes
     ----------
-    bytes : Tensor of shape (n + padding, d), int8
+    bytes : Tensor of shape (n, d), int8
     scale : float
         Whole numbers per unit.
     errors : Tensor of shape (n,)
@@ -61,8 +61,7 @@ def round_rows(rows: Tensor) -> RoundedRows | None:
     from torch.nn import functional
 
     scale = _LARGEST / max(float(rows.abs().max()), 1e-6)
-    rounded = torch.empty((-(-len(rows) // _GROUP) * _GROUP, rows.shape[1]), dtype=torch.int8)
-    rounded[len(rows) :] = 0
+    rounded = torch.empty(rows.shape, dtype=torch.int8)
     errors = torch.empty(len(rows))
     step = max(1, _BLOCK_ROUNDED // rows.shape[1])
     for start in range(0, len(rows), step):
@@ -94,26 +93,14 @@ def search_rounded(
         own = torch.arange(part.start, part.stop)
         products = torch._int_mm(rounded.bytes[part], columns)
         products[torch.arange(len(own)), own] = _NEVER
-        products[:, n_rows:] = _NEVER
-        likely, limit = _take_best(products, n_candidates)
+        products_of_best, likely = take_best(products, n_candidates)
         cosines = compare_some(rows, own, likely)
         best, place = cosines.topk(n_neighbors, dim=1)
         indices[part] = likely.gather(1, place).numpy()
         similarities[part] = best.numpy()
-        beyond = limit / rounded.scale**2 + rounded.errors[part]
+        beyond = products_of_best[:, -1] / rounded.scale**2 + rounded.errors[part]
         is_proven[part] = ((best[:, -1] >= beyond) | (n_candidates == n_rows - 1)).numpy()
     return indices, similarities, is_proven
-
-
-def _take_best(products: Tensor, n_best: int) -> tuple[Tensor, Tensor]:
-    """Return the columns (m, n_best) with the largest products, and the least product among them."""
-    import torch
-
-    best_of = products.view(len(products), -1, _GROUP).amax(dim=2)
-    groups = best_of.topk(min(n_best, best_of.shape[1]), dim=1, sorted=False).indices
-    columns = (groups[:, :, None] * _GROUP + torch.arange(_GROUP)).flatten(1)
-    top = products.gather(1, columns).topk(n_best, dim=1)
-    return columns.gather(1, top.indices), top.values[:, -1]
 
 
 def compare_some(rows: Tensor, asked: Tensor, others: Tensor) -> Tensor:
