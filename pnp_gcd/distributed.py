@@ -90,6 +90,10 @@ def process_group(*, timeout: float = 1800.0, needs_torchrun: bool = True) -> It
 
 def _connect(timeout: float) -> World:
     import torch
+
+    # Before there is a group: its functions hold on to the one that they find, and to its threads, which
+    # then now and then abort the process as it ends.
+    import torch.distributed.nn.functional
     from torch import distributed
     from torch.distributed import PrefixStore  # type: ignore[attr-defined]
     from torch.distributed.rendezvous import rendezvous

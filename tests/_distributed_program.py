@@ -200,4 +200,6 @@ if __name__ == "__main__":
     out = Path(sys.argv[2])
     with process_group(timeout=60) as group:
         found = several(group) if sys.argv[1] == "several" else killed(group, out)
-        (out / f"{group.rank}.pickle").write_bytes(pickle.dumps(found))
+    tasks = Path("/proc/self/task")
+    found["threads"] = [(task / "comm").read_text() for task in tasks.iterdir()] if tasks.exists() else []
+    (out / f"{group.rank}.pickle").write_bytes(pickle.dumps(found))

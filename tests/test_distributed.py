@@ -123,6 +123,10 @@ def test_an_error_of_one_worker_is_everybody_s_and_the_next_fit_goes_on(workers)
         assert seen["error on the first"].startswith("EmptyGraphError")
 
 
+def test_no_thread_of_the_group_is_left_that_would_abort_the_process_as_it_ends(workers):
+    assert not [name for seen in workers for name in seen["threads"] if "gloo" in name]
+
+
 def test_only_the_first_worker_warns(workers):
     assert workers[0]["warnings"] == ["FeatureScaleWarning"]
     assert workers[1]["warnings"] == []
