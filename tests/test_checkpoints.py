@@ -178,7 +178,10 @@ def test_the_fingerprint_tells_rows_labels_and_settings_apart():
     ]
     assert len({base, *others}) == 7
     same = TrainingSettings(
-        on_interrupt="keep", checkpoint_dir="x", max_iter=np.int64(TrainingSettings().max_iter), temperature=np.float64(0.1)
+        on_interrupt="keep",
+        checkpoint_dir="x",
+        max_iter=np.int64(TrainingSettings().max_iter),
+        temperature=np.float64(0.1),
     )
     assert fingerprint_fit(VectorRows(np.asfortranarray(X)), codes.copy(), same) == base
 

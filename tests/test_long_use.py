@@ -1,5 +1,6 @@
 """Long use: many threads, many fits, and what is left behind, also by a process that was killed."""
 
+import errno
 import gc
 import os
 import signal
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 from conftest import make_world
 
-from pnp_gcd import PNPDiscoverer
+from pnp_gcd import PNPDiscoverer, clustering
 from pnp_gcd.activations import ActivationStore
+from pnp_gcd.atomic_files import lock_folder, make_temporary_folder
 
 QUICK = {"max_iter": 1, "n_neighbors": 5, "whitening": None, "hidden_width": 8, "random_state": 0}
 
@@ -158,7 +160,7 @@ model.save(sys.argv[1], overwrite=True)
 """
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])  # the fourth is after the new model is in its place
 def test_a_process_killed_while_saving_leaves_the_model_that_was_there(world, tmp_path, nth):
     model = fit(world)
     model.save(tmp_path / "model")
@@ -168,3 +170,49 @@ def test_a_process_killed_while_saving_leaves_the_model_that_was_there(world, tm
     assert again.predict_proba(world.X).tobytes() == model.predict_proba(world.X).tobytes()
     left = [path.name for path in tmp_path.iterdir() if path.name != "model"]
     assert all(name.startswith(".model.") and name.endswith(".saving") for name in left)
+    model.save(tmp_path / "model", overwrite=True)  # removes what the killed one left
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_another_process_saves_just_now_and_what_is_not_ours_stays(world, tmp_path):
+    model = fit(world)
+    busy, foreign = (tmp_path / f".model.{name}.saving" for name in ("01234567", "89abcdef"))
+    busy.mkdir()
+    foreign.mkdir()
+    (foreign / "notes.txt").write_text("mine")
+    handle = lock_folder(busy)
+    assert lock_folder(busy) is None
+    model.save(tmp_path / "model")
+    os.close(handle)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([busy.name, foreign.name, "model"])
+    model.save(tmp_path / "model", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([foreign.name, "model"])
+
+
+def test_the_first_fit_of_a_process_removes_graphs_that_a_killed_one_left(world, temporary):
+    left, lock = make_temporary_folder("pnp_gcd_graph-")
+    (left / "communities.clu").write_text("1 1")
+    fit(world)
+    assert left.exists()  # its process lives
+    lock.close()
+    clustering._sweep_once.cache_clear()
+    fit(world)
+    assert not list(temporary.iterdir())
+
+
+def test_a_disk_without_locks_is_no_hindrance_and_nothing_is_swept_there(world, temporary, monkeypatch):
+    import fcntl
+
+    def refuse(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    left, lock = make_temporary_folder("pnp_gcd_graph-")
+    lock.close()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    clustering._sweep_once.cache_clear()
+    fit(world).save(temporary / "model")
+    store = ActivationStore.open(None, "", 4, (3,), np.dtype("f2"))
+    store.close()
+    assert sorted(path.name for path in temporary.iterdir()) == sorted(["model", left.name])
+    with pytest.raises(ValueError, match=r"checkpoint_dir=.*cannot be used.*No locks"):
+        PNPDiscoverer(3, checkpoint_dir=temporary / "kept", **QUICK).fit(*world.labelled, world.rest)
