@@ -110,6 +110,8 @@ class CheckpointFolder:
         from safetensors.numpy import load
 
         path = self.path(name)
+        if path.exists() and not path.is_file():  # a pipe would never end
+            raise DamagedCheckpointError("it is no plain file")
         try:
             data = path.read_bytes()
         except FileNotFoundError:

@@ -7,16 +7,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from conftest import make_world
+from test_image_mode import make_pictures, small
 
-from pnp_gcd import PNPDiscoverer, clustering
+from pnp_gcd import PNPDiscoverer, clustering, image_mode
 from pnp_gcd.activations import ActivationStore
 from pnp_gcd.atomic_files import lock_folder, make_temporary_folder
+from pnp_gcd.image_rows import ImageSettings
 
 QUICK = {"max_iter": 1, "n_neighbors": 5, "whitening": None, "hidden_width": 8, "random_state": 0}
 
@@ -47,6 +52,38 @@ def test_many_threads_get_the_answers_of_one(world):
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda part: model.predict_proba(part).tobytes(), parts))
     assert found == expected
+
+
+def test_many_threads_get_the_answers_of_one_about_images():
+    X, y = make_pictures(n_each=6)
+    model = small(max_iter=1).fit(X, np.where(np.arange(len(y)) % 2 == 0, np.minimum(y, 2) * (y < 3), -1))
+    parts = [np.roll(X, shift, axis=0)[:8] for shift in range(12)]
+    expected = [model.predict_proba(part).tobytes() for part in parts]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda part: model.predict_proba(part).tobytes(), parts))
+    assert found == expected
+
+
+def test_on_a_gpu_one_thread_after_the_other_moves_the_networks(monkeypatch):
+    busy, most = [], []
+
+    def encode(*args, **kwargs):
+        busy.append(1)
+        most.append(len(busy))
+        time.sleep(0.02)
+        busy.pop()
+        return np.zeros((1, 2)), {}
+
+    monkeypatch.setattr(image_mode, "encode_images", encode)
+    monkeypatch.setattr(image_mode, "choose_device", torch.device)
+    network = SimpleNamespace(to=lambda device: network, cpu=lambda: network)
+    backbone = SimpleNamespace(size=32, interpolation="bicubic", to=lambda device: None)
+    for device, n_at_once in (("meta", {1}), ("cpu", {2, 3, 4})):
+        most.clear()
+        mode = image_mode.ImageMode(backbone, ImageSettings(), "error", device, 0)
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: mode.run(network, None), range(4)))  # noqa: B023
+        assert max(most) in n_at_once
 
 
 def test_fits_in_threads_side_by_side_are_the_fit_of_one(world):
