@@ -242,6 +242,15 @@ def test_ctrl_c_in_the_first_epoch_gives_what_no_epoch_gives(arguments, monkeypa
     np.testing.assert_array_equal(model.prototypes_, untrained.prototypes_)
 
 
+def test_ctrl_c_before_there_is_anything_to_keep_raises(arguments, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pnp_gcd.training.calibrate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        quick(on_interrupt="keep").fit(*arguments)
+
+
 @pytest.mark.parametrize("on_interrupt", ["keep", "raise"])
 def test_after_ctrl_c_a_later_fit_goes_on(arguments, whole, tmp_path, monkeypatch, on_interrupt):
     stop_in_epoch(monkeypatch, 2, KeyboardInterrupt)
