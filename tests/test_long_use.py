@@ -253,3 +253,54 @@ def test_a_disk_without_locks_is_no_hindrance_and_nothing_is_swept_there(world, 
     assert sorted(path.name for path in temporary.iterdir()) == sorted(["model", left.name])
     with pytest.raises(ValueError, match=r"checkpoint_dir=.*cannot be used.*No locks"):
         PNPDiscoverer(3, checkpoint_dir=temporary / "kept", **QUICK).fit(*world.labelled, world.rest)
+
+
+SEARCH_WITH_A_CRASH = """
+import os, sys, tempfile, threading
+import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.model_selection import GridSearchCV
+from conftest import make_world
+from pnp_gcd import PNPDiscoverer
+
+class Dies(PNPDiscoverer):
+    def fit(self, X, y):
+        if self.max_iter == 3:
+            threading.Timer(0.2, os.kill, (os.getpid(), 9)).start()
+        return super().fit(X, y)
+
+world = make_world(600, 5, 3, width=300)  # more than a megabyte: joblib hands it over as a file
+y = np.where(world.has_label, world.y, -1)
+model = Dies(random_state=0, checkpoint_dir=sys.argv[1])
+search = GridSearchCV(model, {"max_iter": [1, 3, 2]}, cv=2, n_jobs=2)
+try:
+    search.fit(world.X, y)
+except TerminatedWorkerError:
+    print("crashed")
+"""
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_search_whose_worker_dies_leaves_what_the_next_fit_removes_and_checkpoints_alone(world, temporary):
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    place = temporary / "temporary"
+    place.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SEARCH_WITH_A_CRASH, str(temporary / "kept")],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TMPDIR": str(place),
+            "JOBLIB_TEMP_FOLDER": str(place),
+        },
+    )
+    assert ran.stdout == "crashed\n", ran.stderr
+    tempfile.tempdir = str(place)
+    clustering._sweep_once.cache_clear()
+    fit(world)
+    assert not list(place.iterdir())
+    left = {path.name for path in (temporary / "kept").rglob("*") if path.is_file()}
+    assert left <= {"lock", "calibration.safetensors", "epoch.safetensors"}
