@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pnp_gcd.atomic_files import lock_folder, swap, sync_folder, write_new_file
 from pnp_gcd.exceptions import ModelFileError
+from pnp_gcd.plain_values import MAX_DIGITS
 
 __all__ = ["FILE_NAMES", "FORMAT_VERSION", "Arrays", "ModelFiles", "read_folder", "write_folder"]
 
@@ -244,7 +245,9 @@ def _read_document(folder: Path) -> dict[str, Any]:
         )
     data = _read_bytes(path, _MAX_DOCUMENT_BYTES)
     try:
-        document = json.loads(data.decode("ascii"), parse_constant=_refuse, object_pairs_hook=_take_once)
+        document = json.loads(
+            data.decode("ascii"), parse_constant=_refuse, parse_int=_take_short, object_pairs_hook=_take_once
+        )
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"it is no JSON as save writes it ({_first_line(error)})") from error
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
@@ -262,6 +265,12 @@ def _read_document(folder: Path) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _take_short(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number has {len(digits)} digits")
+    return int(digits)
 
 
 def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
