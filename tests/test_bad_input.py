@@ -178,7 +178,7 @@ CASES = {
         ),
         "identical rows, zero rows": fine(
             lambda: fit(np.concatenate([X, X]), np.concatenate([Y, Y])),
-            lambda: fit(X * 0), lambda: fit(X * 0 + 7)
+            lambda: fit(X * 0), lambda: fit(X * 0 + 7), lambda: fit(X * 0 + 1e-40)
         ),
         "DataFrame pool with other columns": raises(
             ValueError, "feature names", lambda: fit(FRAME, pool=FRAME[list("dcba")])
