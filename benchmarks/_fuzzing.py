@@ -1,9 +1,9 @@
 """What the two fuzzers share: cases that run in processes of their own, watched from outside.
 
 A case is a number: with the seed it makes the same bytes each time. A worker tells after each case how it
-ended; one that says nothing for too long, or dies, is told by the number of its case, and the next worker
-goes on after it. In a worker an audit hook sees what the interpreter does: a program started, a socket, a
-pickle, compiled code, a file outside of the case's folder are failures, whatever the case answers.
+ended; one that says nothing for too long, twice, or dies, is told by the number of its case, and the next
+worker goes on after it. In a worker an audit hook sees what the interpreter does: a program started, a
+socket, a pickle, compiled code, a file outside of the case's folder are failures, whatever the case answers.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Result:
 
 def _run_chunk(command: list[str], first: int, last: int, limit: float, result: Result) -> None:
     """Run cases ``first`` … ``last`` − 1 in workers; a new one after each death."""
-    n_starts = 0
+    n_starts, silent = 0, -1
     while first < last:
         worker = subprocess.Popen(
             [*command, "--worker", str(first), str(last)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -179,6 +179,9 @@ def _run_chunk(command: list[str], first: int, last: int, limit: float, result: 
             continue
         if not is_ready:
             raise RuntimeError(f"A worker did not get as far as its first case: {why or told}")
+        if why and first != silent:  # a busy machine, perhaps: it gets a second chance
+            silent = first
+            continue
         if first < last:
             kind = "hang" if why else f"crash {worker.returncode}"
             result.add({"case": first, "outcome": f"BUG {kind}", "seconds": 0.0, "why": why or told})
