@@ -70,13 +70,11 @@ def fit(data: Data, seed: int) -> Found:
 
 
 def fit_elsewhere(name: str, seed: int, n_rows: int, n_threads: int) -> Found:
-    """Fit in a process of its own, with as many threads."""
+    """Fit in a process of its own, with as many threads; 0 are as many as here."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.npz"
         told = json.dumps([name, seed, n_rows, str(path)])
-        threads = {
-            key: str(n_threads) for key in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        }
+        threads = {"OMP_NUM_THREADS": str(n_threads)} if n_threads else {}
         subprocess.run([sys.executable, __file__, "--fit", told], env=os.environ | threads, check=True)
         with np.load(path) as arrays:
             return Found(*(arrays[field] for field in Found._fields))
@@ -88,7 +86,7 @@ def fit_in_search(data: Data, seed: int) -> Found:
     rows = np.arange(len(y))
     search = GridSearchCV(
         clone(PNPDiscoverer(random_state=seed)),
-        {"max_iter": [10]},
+        {"max_iter": [PNPDiscoverer().max_iter]},
         cv=[(rows, rows[: len(data.y)])],
         scoring=_score,
     )
@@ -129,9 +127,7 @@ def main() -> None:
             known = np.unique(data.y)
             first = fit(data, seed)
             one, two = (fit_elsewhere(name, seed, arguments.rows, n) for n in (1, 2))
-            default = fit_elsewhere(
-                name, seed, arguments.rows, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
-            )
+            default = fit_elsewhere(name, seed, arguments.rows, 0)
             ways = {
                 "twice in one process": (first, fit(data, seed)),
                 "in another process": (first, default),

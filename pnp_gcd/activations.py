@@ -15,7 +15,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pnp_gcd.atomic_files import take_lock
+from pnp_gcd.atomic_files import LOCK, make_temporary_folder, sweep_temporary_folders, take_lock
 from pnp_gcd.augmentations import Augmentation
 from pnp_gcd.backbones import Backbone
 from pnp_gcd.exceptions import BadImageError
@@ -47,7 +46,6 @@ __all__ = [
 # Batches after which progress is written down.
 _SAVED_EVERY = 8
 _PROGRESS = "progress.json"
-_LOCK = "lock"
 _PREFIX = "pnp_gcd_"
 # Of folders that are removed after the fit, or by a later one if the process was killed.
 _TEMPORARY = _PREFIX + "views-"
@@ -189,7 +187,7 @@ class ActivationStore:
             folder = Path(cache_dir) / f"{_PREFIX}{fingerprint[:24]}"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                lock = take_lock(folder / _LOCK)
+                lock = take_lock(folder / LOCK)
             except OSError as error:
                 raise ValueError(
                     f'cache_dir="{cache_dir}" cannot be used: {error}. Pass a folder that can be written to.'
@@ -198,11 +196,8 @@ class ActivationStore:
                 store = cls(folder, True, n_images, shape, dtype, _lock=lock)
                 store._read_progress()
                 return store
-        _sweep()
-        lock = None
-        while lock is None:  # else another process has just taken it for one that was left behind
-            folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
-            lock = take_lock(folder / _LOCK)
+        sweep_temporary_folders(_TEMPORARY)
+        folder, lock = make_temporary_folder(_TEMPORARY)
         return cls(folder, False, n_images, shape, dtype, _lock=lock)
 
     def _read_progress(self) -> None:
@@ -314,22 +309,6 @@ class ActivationStore:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _sweep() -> None:
-    """Remove temporary folders of processes that were killed: ours, with a lock that nobody holds."""
-    try:
-        import fcntl  # noqa: F401 - without it a lock says nothing
-    except ImportError:
-        return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
-        with suppress(OSError):  # another process may be doing the same, or own it
-            if folder.is_symlink() or not (folder / _LOCK).is_file() or folder.stat().st_uid != os.getuid():
-                continue
-            lock = take_lock(folder / _LOCK)
-            if lock is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                lock.close()
-
-
 def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, needed: int) -> None:
     """Remove the folders of earlier fits, oldest first, until those left and ``needed`` bytes fit.
 
@@ -344,7 +323,10 @@ def make_room(cache_dir: str | os.PathLike[str], kept: Path, cache_size: int, ne
     for folder in sorted(others, key=lambda folder: folder.stat().st_mtime):
         if sum(sizes.values()) + needed <= cache_size:
             break
-        lock = take_lock(folder / _LOCK)
+        try:
+            lock = take_lock(folder / LOCK)
+        except OSError:  # it cannot be told whether somebody uses it
+            continue
         if lock is None:
             continue
         shutil.rmtree(folder, ignore_errors=True)

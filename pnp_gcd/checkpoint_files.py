@@ -16,13 +16,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.atomic_files import TEMPORARY, replace_file, take_lock
+from pnp_gcd.atomic_files import LOCK, TEMPORARY, replace_file, take_lock
 from pnp_gcd.exceptions import ModelFileError
 from pnp_gcd.plain_values import from_plain, to_plain
 
 __all__ = ["CheckpointFolder", "DamagedCheckpointError", "State", "digest_state"]
 
-_LOCK = "lock"
 _ENDING = ".safetensors"
 
 
@@ -73,7 +72,7 @@ class CheckpointFolder:
         folder = Path(checkpoint_dir) / f"fit-{fingerprint[:24]}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = take_lock(folder / _LOCK)
+            lock = take_lock(folder / LOCK)
         except OSError as error:
             raise ValueError(
                 f'checkpoint_dir="{os.fspath(checkpoint_dir)}" cannot be used: {error}. Pass a folder that '
@@ -111,6 +110,8 @@ class CheckpointFolder:
         from safetensors.numpy import load
 
         path = self.path(name)
+        if path.exists() and not path.is_file():  # a pipe would never end
+            raise DamagedCheckpointError("it is no plain file")
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -148,7 +149,7 @@ class CheckpointFolder:
         with suppress(OSError):
             for path in sorted(self.folder.glob(f"*{_ENDING}"), reverse=True):  # each rest is a valid state
                 path.unlink()
-            (self.folder / _LOCK).unlink()
+            (self.folder / LOCK).unlink()
             self.folder.rmdir()
 
     def close(self) -> None:

@@ -6,8 +6,12 @@ The only module that knows infomap. Knows arrays only: no torch, no labels, no e
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -15,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnp_gcd.atomic_files import make_temporary_folder, sweep_temporary_folders
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.neighbours import Neighbours, find_neighbours, share_neighbours
@@ -37,6 +42,8 @@ EdgeWeights = Literal["shared", "cosine"]
 _NUMBERS_AT_ONCE = 1 << 21
 # Edges that Infomap is given at once, in double precision: 24 MiB.
 _EDGES_AT_ONCE = 1 << 20
+# How folders begin through which Infomap tells its communities.
+_TEMPORARY = "pnp_gcd_graph-"
 
 
 @dataclass(frozen=True)
@@ -235,13 +242,31 @@ def _run_infomap(graph: NeighbourGraph, resolution: float, seed: int) -> NDArray
     )
     # Read back through a file: infomap's own iterators crash the interpreter once faiss was imported
     # after infomap, because the two share their SWIG type table (infomap 2.16.0, faiss-cpu 1.15.1).
-    with tempfile.TemporaryDirectory(prefix="pnp_gcd-") as folder:
-        path = Path(folder) / "communities.clu"
+    with _temporary_folder() as folder:
+        path = folder / "communities.clu"
         result.write_clu(str(path))
         rows, modules = np.loadtxt(path, comments="#", usecols=(0, 1), dtype=np.int64, ndmin=2).T
     labels = np.empty(graph.n_rows, dtype=np.int64)
     labels[rows] = modules
     return labels
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Make a folder for the time of use; one that a killed process left is removed before the first."""
+    _sweep_once(tempfile.gettempdir())
+    folder, lock = make_temporary_folder(_TEMPORARY)
+    try:
+        yield folder
+    finally:
+        lock.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@lru_cache
+def _sweep_once(place: str) -> None:
+    """Remove what killed processes left there: once in the life of this one, as every name is looked at."""
+    sweep_temporary_folders(_TEMPORARY)
 
 
 def _parts(ends: NDArray[np.int64]) -> list[slice]:

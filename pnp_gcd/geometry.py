@@ -41,6 +41,8 @@ _MAX_COVARIANCE_ROWS = 50_000
 _MAX_LIFTED_WIDTH = 16
 # Below this a spread is none: it cannot be divided by.
 _NO_SPREAD = 1e-30
+# One over a smaller number is too large for single precision.
+_NO_SCALE = 1e-37
 # Numbers up to this may be multiplied by two of single precision and squared in double precision.
 _FAR = 1e50
 
@@ -147,7 +149,9 @@ def reduce_rows(rows: NDArray[np.floating], *, n_components: int | None = 256) -
     """Centre rows (n, d) and turn them to their first ``n_components`` principal directions."""
     centre = rows.mean(axis=0, dtype=np.float64)
     variances, axes = _principal_axes(rows, centre, n_components)
-    scale = float(np.sqrt(variances[0])) or 1.0  # so that single precision holds what follows
+    scale = float(np.sqrt(variances[0]))  # so that single precision holds what follows
+    if scale < _NO_SCALE:  # rows that are all alike, up to rounding
+        scale = 1.0
     scaled = (axes / scale).astype(np.float32)
     coordinates = (np.asarray(rows, dtype=np.float64) - centre) @ scaled.astype(np.float64)
     return Reduction(centre, scaled, variances / scale**2, coordinates.astype(np.float32))

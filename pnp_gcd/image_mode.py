@@ -6,8 +6,10 @@ Knows parameters of estimators by their names, images and a backbone: no labels,
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,8 @@ from pnp_gcd.workers import ALONE, World
 
 __all__ = ["ImageMode", "parse_size"]
 
+# Networks move to a GPU and back: of threads that ask at once, one after the other does so.
+_elsewhere = threading.Lock()
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -181,20 +185,21 @@ class ImageMode:
     ) -> tuple[NDArray[np.float32], dict[int, BadImageError]]:
         """Return what a network on the trunk makes of new images, and images that cannot be read."""
         device = choose_device(self.device)
-        self.backbone.to(device)
         progress = ProgressLine(verbose, 1)
-        try:
-            return encode_images(
-                network.to(device),
-                self.loader,
-                images,
-                n_views=self.n_views,
-                batch_size=self.batch_size,
-                report=progress.show,
-            )
-        finally:
-            network.cpu()  # a pickle then loads where there is no GPU
-            progress.close()
+        with nullcontext() if device.type == "cpu" else _elsewhere:
+            self.backbone.to(device)
+            try:
+                return encode_images(
+                    network.to(device),
+                    self.loader,
+                    images,
+                    n_views=self.n_views,
+                    batch_size=self.batch_size,
+                    report=progress.show,
+                )
+            finally:
+                network.cpu()  # a pickle then loads where there is no GPU
+                progress.close()
 
     def judge(self, bad: dict[int, BadImageError], n_images: int) -> None:
         """Raise or warn about images that cannot be read."""

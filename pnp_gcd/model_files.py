@@ -6,21 +6,24 @@ limits tell forgery. Knows JSON, arrays, digests and files: no estimator, no tor
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pnp_gcd.atomic_files import sync_folder, write_new_file
+from pnp_gcd.atomic_files import lock_folder, swap, sync_folder, write_new_file
 from pnp_gcd.exceptions import ModelFileError
+from pnp_gcd.plain_values import MAX_DIGITS
 
 __all__ = ["FILE_NAMES", "FORMAT_VERSION", "Arrays", "ModelFiles", "read_folder", "write_folder"]
 
@@ -29,6 +32,8 @@ _FORMAT = "pnp_gcd.PNPDiscoverer"
 _DOCUMENT = "model.json"
 # All that a folder may hold; it is never overwritten if there is anything else in it.
 FILE_NAMES = (_DOCUMENT, "arrays.safetensors", "backbone.safetensors")
+# How folders end that are not complete yet, or no longer needed; one that was killed leaves them.
+_SAVING = ".saving"
 # Classes, history and calibration take far less; what is long is in arrays.
 _MAX_DOCUMENT_BYTES = 2**28
 
@@ -69,24 +74,56 @@ def write_folder(path: str | os.PathLike[str], files: ModelFiles, *, overwrite: 
     """
     target = Path(os.path.realpath(path))  # a link to a folder stays a link
     _check_target(target, path, overwrite)
-    mark = secrets.token_hex(4)
-    new, old = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("saving", "previous"))
-    try:
-        os.mkdir(new)
+    with _hidden_folder(target) as new:
         _fill(new, files)
-        if target.exists():
-            os.rename(target, old)
+        _put(new, target)
+        sync_folder(target.parent)
+
+
+@contextmanager
+def _hidden_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside its place; what is there of it in the end is removed."""
+    _sweep(target)
+    handle = None
+    while handle is None:  # else another process has just taken it for one that was left behind
+        new = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_SAVING}")
+        os.mkdir(new)
+        try:
+            handle = lock_folder(new)
+        except OSError:  # no locks here: it is never taken for one that was left behind
+            break
+    try:
+        yield new
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes left beside this place that were killed while they saved to it."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.????????{_SAVING}"):
+        with suppress(OSError):
+            handle = lock_folder(left)
+            if handle is not None:
+                if set(os.listdir(left)) <= set(FILE_NAMES):
+                    shutil.rmtree(left, ignore_errors=True)
+                os.close(handle)
+
+
+def _put(new: Path, target: Path) -> None:
+    """Put a folder in its place, and what was there before, if anything, in the folder's."""
+    if not target.exists():
+        os.rename(new, target)
+    elif not swap(new, target):  # then it takes two steps
+        old = new.with_suffix(".previous")
+        os.rename(target, old)
         try:
             os.rename(new, target)
         except BaseException:
-            if old.exists():
-                os.rename(old, target)
+            os.rename(old, target)
             raise
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
+        os.rename(old, new)
 
 
 def _check_target(target: Path, path: str | os.PathLike[str], overwrite: bool) -> None:
@@ -208,7 +245,9 @@ def _read_document(folder: Path) -> dict[str, Any]:
         )
     data = _read_bytes(path, _MAX_DOCUMENT_BYTES)
     try:
-        document = json.loads(data.decode("ascii"), parse_constant=_refuse, object_pairs_hook=_take_once)
+        document = json.loads(
+            data.decode("ascii"), parse_constant=_refuse, parse_int=_take_short, object_pairs_hook=_take_once
+        )
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"it is no JSON as save writes it ({_first_line(error)})") from error
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
@@ -226,6 +265,12 @@ def _read_document(folder: Path) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _take_short(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number has {len(digits)} digits")
+    return int(digits)
 
 
 def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

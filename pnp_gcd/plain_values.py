@@ -19,8 +19,19 @@ from numpy.typing import NDArray
 from pnp_gcd.exceptions import ModelFileError
 from pnp_gcd.labels import find_distinct
 
-__all__ = ["RowLabels", "from_plain", "pack_labels", "pack_rows", "to_plain", "unpack_labels", "unpack_rows"]
+__all__ = [
+    "MAX_DIGITS",
+    "RowLabels",
+    "from_plain",
+    "pack_labels",
+    "pack_rows",
+    "to_plain",
+    "unpack_labels",
+    "unpack_rows",
+]
 
+# Of whole numbers, the sign counted: longer ones overflow where they meet floats.
+MAX_DIGITS = 300
 _DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[0-9]{1,7}|O)")
 # Arrays of strings take this many bytes at most, or as many times those of their file: a short file that says
 # that its labels are long would else fill the memory.
@@ -37,6 +48,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
+        if abs(value) >= 10 ** (MAX_DIGITS - 1):
+            raise TypeError(f"a whole number of more than {MAX_DIGITS - 1} digits is no plain value")
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}

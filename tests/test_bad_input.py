@@ -10,9 +10,26 @@ import pytest
 from conftest import make_world
 from scipy.sparse import csr_array
 from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils._param_validation import InvalidParameterError
 
 from pnp_gcd import PNPDiscoverer
-from pnp_gcd.exceptions import DiscoveryWarning, EmptyGraphError, FeatureScaleWarning, LabelWarning
+from pnp_gcd.exceptions import (
+    BackboneError,
+    BadImageError,
+    DiscoveryWarning,
+    EmptyGraphError,
+    FeatureScaleWarning,
+    LabelWarning,
+)
+from pnp_gcd.images import read_images
+from pnp_gcd.model_selection import (
+    ClassHoldoutSplit,
+    DiscoveryScorer,
+    KeepUnlabelled,
+    Transductive,
+)
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "bad_input.md"
@@ -85,6 +102,31 @@ def unused():
     return model
 
 
+def folds(splitter, y=Y):
+    return list(splitter.split(X, y))
+
+
+def wrapped(y=Y, estimator=None, rows=X, **changes):
+    settings = {"missing_label": "auto"} | changes
+    return Transductive(estimator or PNPDiscoverer(3, **QUICK), **settings).fit(rows, y)
+
+
+def failing_fold():
+    """A fit that fails only when it is asked: the search tells it, and goes on."""
+    model = Transductive(PNPDiscoverer(3, **QUICK | {"n_neighbors": 500}), lazy=True)
+    y = np.where(Y < 0, 1, Y)
+    with pytest.warns(UserWarning, match="n_neighbors=500"):
+        assert np.isnan(cross_val_score(model, X, y, cv=2)).all()
+    with pytest.raises(ValueError, match="n_neighbors=500"):
+        cross_val_score(model, X, y, cv=2, error_score="raise")
+
+
+def see(images, y=None, **changes):
+    settings = {"backbone": "test_vit", "backbone_weights": None, "image_size": 32, "device": "cpu"}
+    return PNPDiscoverer(**QUICK | settings | changes).fit(images, y)
+
+
+GREY = np.zeros((12, 32, 32, 3), dtype=np.uint8)
 NO_WEIGHTS = {f"{term}_weight": 0.0 for term in ("distillation", "supervised", "unsupervised", "known")}
 FRAME = pd.DataFrame(X, columns=list("abcd"))
 CASES = {
@@ -136,13 +178,109 @@ CASES = {
         ),
         "identical rows, zero rows": fine(
             lambda: fit(np.concatenate([X, X]), np.concatenate([Y, Y])),
-            lambda: fit(X * 0), lambda: fit(X * 0 + 7)
+            lambda: fit(X * 0), lambda: fit(X * 0 + 7), lambda: fit(X * 0 + 1e-40)
         ),
         "DataFrame pool with other columns": raises(
             ValueError, "feature names", lambda: fit(FRAME, pool=FRAME[list("dcba")])
         ),
         "DataFrame X, array pool": warns(UserWarning, lambda: fit(FRAME, pool=POOL)),
         "a tuple of two arrays": raises(ValueError, "exactly one array", lambda: fit(pool=(POOL, POOL))),
+    },
+    "Folds and searches": {
+        "`ClassHoldoutSplit` or": raises(
+            ValueError, "y=None", lambda: folds(ClassHoldoutSplit(2), None),
+            lambda: folds(KeepUnlabelled(2), None),
+        ),
+        "fewer than two known": raises(
+            ValueError, "hiding one needs 2", lambda: folds(ClassHoldoutSplit(2), np.minimum(Y, 0))
+        ),
+        "`hidden` that leaves": raises(
+            ValueError, "hidden=(2|0|1.5|True)", lambda: folds(ClassHoldoutSplit(hidden=2)),
+            lambda: folds(ClassHoldoutSplit(hidden=0)), lambda: folds(ClassHoldoutSplit(hidden=1.5)),
+            lambda: folds(ClassHoldoutSplit(hidden=True)),
+        ),
+        "integer labels of which": raises(
+            ValueError, "missing_label=-1", lambda: folds(ClassHoldoutSplit(2), np.where(Y < 0, -1, Y + 1))
+        ),
+        "`groups` for": warns(
+            UserWarning,
+            lambda: list(ClassHoldoutSplit(2).split(X, np.array(["a", "b", "-1"])[Y], np.ones(len(Y)))),
+        ),
+        "`Transductive` without": raises(
+            ValueError, "requires y|no label", lambda: wrapped(None), lambda: wrapped(Y * 0 - 1)
+        ),
+        "`Transductive` and its estimator": raises(
+            ValueError, "missing_label=None of Transductive and missing_label='auto'",
+            lambda: wrapped(np.where(Y < 0, None, Y - 1), missing_label=None),
+        ),
+        "string labels for": raises(
+            ValueError, "takes integers only",
+            lambda: wrapped(np.array(["a", "b", "-1"])[Y], LabelSpreading()),
+        ),
+        "a DataFrame in `fit`": raises(
+            TypeError, "beside the rows of fit", lambda: wrapped(rows=FRAME, lazy=True).predict(X),
+            lambda: wrapped(lazy=True).predict(FRAME),
+        ),
+        "a parameter of the wrong kind": raises(
+            InvalidParameterError, "n_clusters",
+            lambda: wrapped(estimator=PNPDiscoverer("many"), lazy=True),
+        ),
+        "a fit that fails": failing_fold,
+        "`metric` of": raises(
+            ValueError, "metric='old' must be one of all", lambda: DiscoveryScorer("old")(fit(), X, Y)
+        ),
+    },
+    "Images": {
+        "a file that is missing": "test_image_mode.py::test_missing_files_are_told_before_the_trunk_runs",
+        "a truncated or": "test_images.py::test_a_file_that_cannot_be_read_is_named",
+        "a pipe, a device": raises(
+            BadImageError, "/dev/zero is no plain file", lambda: read_images(["/dev/zero"]).open(0)
+        ),
+        "PostScript or": "test_fuzzing.py::test_a_picture_that_would_start_a_program_is_not_opened",
+        "a picture of more pixels": "test_images.py::test_a_file_that_cannot_be_read_is_named",
+        "any of these": "test_image_mode.py::test_damaged_images_are_skipped_on_request",
+        "no readable image left": (
+            "test_image_mode.py::test_a_known_class_without_any_readable_image_is_an_error"
+        ),
+        "arrays of other shapes": raises(
+            ValueError, "shape", *(lambda n=n: see(np.zeros((12, 32, 32, n), np.uint8)) for n in (1, 2, 4)),
+            lambda: see(np.zeros((3, 32))),
+        ),
+        "pixels of another": raises(ValueError, "int64", lambda: see(GREY.astype(int))),
+        "float pixels below": raises(
+            ValueError, r"from (nan|-?\d).* to", lambda: see(GREY - 0.5), lambda: see(GREY + 2.0),
+            lambda: see(GREY * np.nan),
+        ),
+        "images of several": "test_images.py::test_images_of_several_sizes_may_come_together",
+        "one path or one": raises(TypeError, "Pass a list", lambda: see("one.jpg"), lambda: see({"a.jpg"})),
+        "None, NaN or": raises(
+            BadImageError, "image 1 of X",
+            *(lambda item=item: read_images([GREY[0], item]).open(1) for item in (None, np.nan, 3)),
+        ),
+        "the same picture": "test_image_mode.py::test_the_same_picture_twice_counts_once_wherever_it_stands",
+        "a backbone that timm": raises(
+            BackboneError, "Did you mean", lambda: see(GREY, backbone="test_vitt")
+        ),
+        "weights that cannot be": "test_backbones.py::test_a_download_that_fails_says_what_else_to_pass",
+        "a file of weights": (
+            "test_backbones.py::test_damaged_and_missing_files_are_named",
+            "test_backbones.py::test_a_file_that_would_execute_code_is_refused",
+        ),
+        "weights of another": (
+            "test_backbones.py::test_weights_of_another_architecture_are_refused",
+            "test_backbones.py::test_keys_that_do_not_fit_are_named",
+        ),
+        "`image_size` that": raises(BackboneError, "Pass 32 or 48", lambda: see(GREY, image_size=40)),
+        "more `n_trainable_blocks`": (
+            "test_backbones.py::test_more_blocks_than_there_are_is_an_error",
+            "test_backbones.py::test_a_network_that_passes_more_than_activations_is_refused",
+        ),
+        "`cache_size` that": raises(
+            ValueError, "cache_size='much'|device='abacus'", lambda: see(GREY, cache_size="much"),
+            lambda: see(GREY, device="abacus"),
+        ),
+        "a `cache_dir` whose": "test_image_mode.py::test_a_folder_whose_notes_are_damaged_is_filled_anew",
+        "`read_image_folder` on": "test_image_mode.py::test_folders_that_cannot_be_read_say_what_is_wrong",
     },
     "Labels": {
         "y of another length": raises(ValueError, "inconsistent numbers", lambda: fit(y=Y[:-1])),
@@ -186,7 +324,10 @@ CASES = {
         "`similarity_threshold` below 0": raises(
             ValueError, "similarity_threshold", lambda: fit(similarity_threshold=1.5)
         ),
-        "more clusters than the memory": "test_prober.py",
+        "more clusters than the memory": (
+            "test_prober.py::test_the_memory_grows_by_the_spare_rows_when_clusters_outnumber_it",
+            "test_training.py::test_a_memory_too_small_for_the_clusters_grows_with_one_warning",
+        ),
         "a number out of range": raises(ValueError, "batch_size", lambda: fit(batch_size=0)),
         "`teacher_temperature` or": raises(
             ValueError, "teacher_temperature", lambda: fit(teacher_temperature=(1, -1))
@@ -211,6 +352,10 @@ def read_page():
     return lines
 
 
+def test_the_page_has_no_section_without_cases():
+    assert list(read_page()) == list(CASES)
+
+
 @pytest.mark.parametrize("section", CASES)
 def test_every_line_of_the_page_has_a_case(section):
     lines, cases = read_page()[section], list(CASES[section])
@@ -218,6 +363,14 @@ def test_every_line_of_the_page_has_a_case(section):
     for line in lines:
         assert sum(line.startswith(case) for case in cases) == 1 or line in cases, line
     assert len(lines) == len(cases)
+
+
+def test_a_test_that_a_line_names_is_there():
+    for cases in CASES.values():
+        for case in cases.values():
+            for place in (case,) if isinstance(case, str) else () if callable(case) else case:
+                file, name = place.split("::")
+                assert re.search(rf"^def {name}\(", (TESTS / file).read_text(), re.MULTILINE), place
 
 
 TRIED = [

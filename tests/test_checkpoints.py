@@ -9,11 +9,13 @@ import sys
 import warnings
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import torch
 from conftest import make_world
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from test_image_mode import make_pictures, small
 
 from pnp_gcd import PNPDiscoverer
@@ -178,7 +180,10 @@ def test_the_fingerprint_tells_rows_labels_and_settings_apart():
     ]
     assert len({base, *others}) == 7
     same = TrainingSettings(
-        on_interrupt="keep", checkpoint_dir="x", max_iter=np.int64(TrainingSettings().max_iter), temperature=np.float64(0.1)
+        on_interrupt="keep",
+        checkpoint_dir="x",
+        max_iter=np.int64(TrainingSettings().max_iter),
+        temperature=np.float64(0.1),
     )
     assert fingerprint_fit(VectorRows(np.asfortranarray(X)), codes.copy(), same) == base
 
@@ -237,6 +242,15 @@ def test_ctrl_c_in_the_first_epoch_gives_what_no_epoch_gives(arguments, monkeypa
     np.testing.assert_array_equal(model.prototypes_, untrained.prototypes_)
 
 
+def test_ctrl_c_before_there_is_anything_to_keep_raises(arguments, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pnp_gcd.training.calibrate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        quick(on_interrupt="keep").fit(*arguments)
+
+
 @pytest.mark.parametrize("on_interrupt", ["keep", "raise"])
 def test_after_ctrl_c_a_later_fit_goes_on(arguments, whole, tmp_path, monkeypatch, on_interrupt):
     stop_in_epoch(monkeypatch, 2, KeyboardInterrupt)
@@ -270,6 +284,16 @@ def test_a_damaged_checkpoint_is_told_and_not_used(arguments, whole, tmp_path, m
     with pytest.warns(CheckpointWarning, match=f"{name}.*damaged.*begins anew"):
         found = quick(checkpoint_dir=tmp_path).fit(*arguments)
     assert_same_fit(found, whole)
+
+
+def test_a_pipe_in_place_of_a_checkpoint_is_told_and_not_waited_for(arguments, whole, tmp_path, monkeypatch):
+    stop(monkeypatch, quick(checkpoint_dir=tmp_path), arguments, 2)
+    path = next(tmp_path.rglob("epoch.safetensors"))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.warns(CheckpointWarning, match="no plain file.*begins anew"):
+        assert_same_fit(quick(checkpoint_dir=tmp_path).fit(*arguments), whole)
+    assert files_in(tmp_path) == []
 
 
 def test_a_state_of_another_calibration_is_not_used(arguments, whole, tmp_path, monkeypatch):
@@ -350,6 +374,32 @@ def test_a_fit_beside_one_with_the_same_fingerprint_goes_without(arguments, whol
             found = quick(checkpoint_dir=tmp_path).fit(*arguments)
         assert files_in(tmp_path) == ["lock"]
     assert_same_fit(found, whole)
+
+
+@pytest.mark.filterwarnings("ignore::pnp_gcd.exceptions.DiscoveryWarning")
+def test_clones_in_a_search_have_a_folder_each_and_the_result_of_a_search_without(arguments, tmp_path):
+    X, y, _ = arguments
+    folders = set()
+    original = Checkpoints.open
+
+    def note(*told):
+        opened = original(*told)
+        folders.add(opened.folder and opened.folder.folder)
+        return opened
+
+    def search(**changes):
+        grid = {"max_iter": [1, 2], "learning_rate": [0.05, 0.1]}
+        with joblib.parallel_config("threading", n_jobs=2):
+            return GridSearchCV(quick(n_neighbors=5, whitening=None, **changes), grid, cv=2).fit(X, y)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "open", note)
+        found = search(checkpoint_dir=tmp_path)
+    assert len(folders - {None}) == 2 * 4 + 1  # folds, settings, and the refit
+    assert files_in(tmp_path) == []
+    np.testing.assert_array_equal(
+        found.cv_results_["mean_test_score"], search().cv_results_["mean_test_score"]
+    )
 
 
 def test_a_lock_is_held_by_one_and_not_taken_on_a_file_that_was_removed(tmp_path, monkeypatch):
@@ -467,6 +517,63 @@ def test_a_full_disk_leaves_the_model_saved_before(whole, tmp_path, small_files)
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
     assert os.listdir(tmp_path) == ["model"]
     PNPDiscoverer.load(tmp_path / "model")
+
+
+ON_A_SMALL_DISK = """
+import errno, os, sys, warnings
+from pathlib import Path
+from conftest import make_world
+from pnp_gcd import PNPDiscoverer
+from pnp_gcd.exceptions import CheckpointWarning
+
+place, world = Path(sys.argv[1]), make_world(200, 5, 3, seed=1)
+model = PNPDiscoverer(**{quick}).fit(*world.labelled, world.rest)
+model.save(place / "model")
+before = {{path.name: path.read_bytes() for path in (place / "model").iterdir()}}
+with open(place / "filler", "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(512))
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+for name, options in (("model", {{"overwrite": True}}), ("new", {{}})):
+    try:
+        model.save(place / name, **options)
+    except OSError as error:
+        assert error.errno == errno.ENOSPC, error
+    else:
+        raise AssertionError("the disk is not full")
+assert {{path.name: path.read_bytes() for path in (place / "model").iterdir()}} == before
+assert sorted(os.listdir(place)) == ["filler", "model"]
+PNPDiscoverer.load(place / "model")
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    again = PNPDiscoverer(**{quick}, checkpoint_dir=place / "kept").fit(*world.labelled, world.rest)
+assert [w.category for w in told] == [CheckpointWarning], told
+assert "No space left on device" in str(told[0].message)
+assert again.prototypes_.tobytes() == model.prototypes_.tobytes()
+print("all is well")
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full_leaves_what_was_there(tmp_path):
+    """On a file system in memory, of 400 kilobytes, that only this process sees."""
+    shell = 'mount -t tmpfs -o size=400k tmpfs "$1" && shift 1 && exec "$@"'
+    alone = ["unshare", "-rm", "sh", "-c", shell, "sh", str(tmp_path)]
+    try:
+        subprocess.run([*alone, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    program = ON_A_SMALL_DISK.format(quick=QUICK)
+    paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+    ran = subprocess.run(
+        [*alone, sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert ran.stdout == "all is well\n", ran.stderr
 
 
 def test_nothing_is_written_without_a_folder(arguments, tmp_path, monkeypatch):

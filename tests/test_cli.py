@@ -1,6 +1,8 @@
 """The command line, run as a user runs it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +134,35 @@ def test_an_interrupt_while_commands_are_imported_exits_with_130(monkeypatch, ca
     monkeypatch.setattr(cli, "_build_parser", fail)
     assert cli.main(["demo"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_scikit_learn_is_imported_ends_without_a_traceback(tmp_path):
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "__init__.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
+    root = str(Path(pnp_gcd.__file__).parents[1])
+    # As the installed script does: the package, then its command.
+    program = "import sys; from pnp_gcd.cli import main; sys.argv[1:] = ['demo']; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root])},
+    )
+    assert ran.returncode in (130, -signal.SIGINT), ran.stderr  # a shell says 130 to both
+    assert ran.stderr == "\npnp-gcd: interrupted.\n"
+
+
+def test_the_package_imports_what_it_offers_when_asked():
+    program = (
+        "import sys, pnp_gcd\n"
+        "assert not {'sklearn', 'torch', 'numpy'} & set(sys.modules)\n"
+        "assert pnp_gcd.metrics.__name__ == 'pnp_gcd.metrics' and not hasattr(pnp_gcd, 'nothing')\n"
+        "from pnp_gcd import *\n"
+        "assert {*pnp_gcd.__all__, 'exceptions'} <= set(dir(pnp_gcd))\n"
+        "print(PNPDiscoverer.__name__, ImageEmbedder.__name__, pool.__name__, spool.__name__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["PNPDiscoverer", "ImageEmbedder", "pool", "spool"]
 
 
 def test_the_wording_that_is_translated_is_the_librarys():

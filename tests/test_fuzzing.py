@@ -150,7 +150,8 @@ NUMBERS = {
     "a cosine of 2": (set_array("usual_closeness", lambda a: a + 2), "must lie from -1 to 1"),
     "huge weights": (set_array("encoder.expand.weight", lambda a: a + 3e38), r"expand\.weight is too large"),
     "a centre far away": (set_array("geometry.centre", lambda a: a + 1e300), "centre is too large"),
-    "a whole number of 4,000 digits": (set_at(["content", "n_known"], 10**4000), "n_known"),
+    "a whole number of 4,000 digits": (set_at(["content", "n_known"], 10**4000), "4001 digits"),
+    "a sharpness of 4,000 digits": (set_at(["content", "values", "_sharpness"], 10**4000), "4001 digits"),
 }
 
 

@@ -1,20 +1,27 @@
 """Long use: many threads, many fits, and what is left behind, also by a process that was killed."""
 
+import errno
 import gc
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from conftest import make_world
+from test_image_mode import make_pictures, small
 
-from pnp_gcd import PNPDiscoverer
+from pnp_gcd import PNPDiscoverer, clustering, image_mode
 from pnp_gcd.activations import ActivationStore
+from pnp_gcd.atomic_files import lock_folder, make_temporary_folder
+from pnp_gcd.image_rows import ImageSettings
 
 QUICK = {"max_iter": 1, "n_neighbors": 5, "whitening": None, "hidden_width": 8, "random_state": 0}
 
@@ -45,6 +52,38 @@ def test_many_threads_get_the_answers_of_one(world):
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda part: model.predict_proba(part).tobytes(), parts))
     assert found == expected
+
+
+def test_many_threads_get_the_answers_of_one_about_images():
+    X, y = make_pictures(n_each=6)
+    model = small(max_iter=1).fit(X, np.where(np.arange(len(y)) % 2 == 0, np.minimum(y, 2) * (y < 3), -1))
+    parts = [np.roll(X, shift, axis=0)[:8] for shift in range(12)]
+    expected = [model.predict_proba(part).tobytes() for part in parts]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda part: model.predict_proba(part).tobytes(), parts))
+    assert found == expected
+
+
+def test_on_a_gpu_one_thread_after_the_other_moves_the_networks(monkeypatch):
+    busy, most = [], []
+
+    def encode(*args, **kwargs):
+        busy.append(1)
+        most.append(len(busy))
+        time.sleep(0.02)
+        busy.pop()
+        return np.zeros((1, 2)), {}
+
+    monkeypatch.setattr(image_mode, "encode_images", encode)
+    monkeypatch.setattr(image_mode, "choose_device", torch.device)
+    network = SimpleNamespace(to=lambda device: network, cpu=lambda: network)
+    backbone = SimpleNamespace(size=32, interpolation="bicubic", to=lambda device: None)
+    for device, n_at_once in (("meta", {1}), ("cpu", {2, 3, 4})):
+        most.clear()
+        mode = image_mode.ImageMode(backbone, ImageSettings(), "error", device, 0)
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: mode.run(network, None), range(4)))  # noqa: B023
+        assert max(most) in n_at_once
 
 
 def test_fits_in_threads_side_by_side_are_the_fit_of_one(world):
@@ -158,7 +197,7 @@ model.save(sys.argv[1], overwrite=True)
 """
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])  # the fourth is after the new model is in its place
 def test_a_process_killed_while_saving_leaves_the_model_that_was_there(world, tmp_path, nth):
     model = fit(world)
     model.save(tmp_path / "model")
@@ -168,3 +207,100 @@ def test_a_process_killed_while_saving_leaves_the_model_that_was_there(world, tm
     assert again.predict_proba(world.X).tobytes() == model.predict_proba(world.X).tobytes()
     left = [path.name for path in tmp_path.iterdir() if path.name != "model"]
     assert all(name.startswith(".model.") and name.endswith(".saving") for name in left)
+    model.save(tmp_path / "model", overwrite=True)  # removes what the killed one left
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_another_process_saves_just_now_and_what_is_not_ours_stays(world, tmp_path):
+    model = fit(world)
+    busy, foreign = (tmp_path / f".model.{name}.saving" for name in ("01234567", "89abcdef"))
+    busy.mkdir()
+    foreign.mkdir()
+    (foreign / "notes.txt").write_text("mine")
+    handle = lock_folder(busy)
+    assert lock_folder(busy) is None
+    model.save(tmp_path / "model")
+    os.close(handle)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([busy.name, foreign.name, "model"])
+    model.save(tmp_path / "model", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([foreign.name, "model"])
+
+
+def test_the_first_fit_of_a_process_removes_graphs_that_a_killed_one_left(world, temporary):
+    left, lock = make_temporary_folder("pnp_gcd_graph-")
+    (left / "communities.clu").write_text("1 1")
+    fit(world)
+    assert left.exists()  # its process lives
+    lock.close()
+    clustering._sweep_once.cache_clear()
+    fit(world)
+    assert not list(temporary.iterdir())
+
+
+def test_a_disk_without_locks_is_no_hindrance_and_nothing_is_swept_there(world, temporary, monkeypatch):
+    import fcntl
+
+    def refuse(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    left, lock = make_temporary_folder("pnp_gcd_graph-")
+    lock.close()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    clustering._sweep_once.cache_clear()
+    fit(world).save(temporary / "model")
+    store = ActivationStore.open(None, "", 4, (3,), np.dtype("f2"))
+    store.close()
+    assert sorted(path.name for path in temporary.iterdir()) == sorted(["model", left.name])
+    with pytest.raises(ValueError, match=r"checkpoint_dir=.*cannot be used.*No locks"):
+        PNPDiscoverer(3, checkpoint_dir=temporary / "kept", **QUICK).fit(*world.labelled, world.rest)
+
+
+SEARCH_WITH_A_CRASH = """
+import os, sys, tempfile, threading
+import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.model_selection import GridSearchCV
+from conftest import make_world
+from pnp_gcd import PNPDiscoverer
+
+class Dies(PNPDiscoverer):
+    def fit(self, X, y):
+        if self.max_iter == 3:
+            threading.Timer(0.2, os.kill, (os.getpid(), 9)).start()
+        return super().fit(X, y)
+
+world = make_world(600, 5, 3, width=300)  # more than a megabyte: joblib hands it over as a file
+y = np.where(world.has_label, world.y, -1)
+model = Dies(random_state=0, checkpoint_dir=sys.argv[1])
+search = GridSearchCV(model, {"max_iter": [1, 3, 2]}, cv=2, n_jobs=2)
+try:
+    search.fit(world.X, y)
+except TerminatedWorkerError:
+    print("crashed")
+"""
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_search_whose_worker_dies_leaves_what_the_next_fit_removes_and_checkpoints_alone(world, temporary):
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    place = temporary / "temporary"
+    place.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SEARCH_WITH_A_CRASH, str(temporary / "kept")],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TMPDIR": str(place),
+            "JOBLIB_TEMP_FOLDER": str(place),
+        },
+    )
+    assert ran.stdout == "crashed\n", ran.stderr
+    tempfile.tempdir = str(place)
+    clustering._sweep_once.cache_clear()
+    fit(world)
+    assert not list(place.iterdir())
+    left = {path.name for path in (temporary / "kept").rglob("*") if path.is_file()}
+    assert left <= {"lock", "calibration.safetensors", "epoch.safetensors"}

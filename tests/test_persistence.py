@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from pnp_gcd import PNPDiscoverer
+from pnp_gcd.atomic_files import swap
 from pnp_gcd.exceptions import ModelFileError
 from pnp_gcd.plain_values import from_plain, to_plain
 
@@ -250,7 +251,9 @@ def test_a_plain_value_survives_json(value):
     assert_same(from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False))), value)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, b"x", {1: 2}, {"$tuple": 1}, 1j, np.datetime64("now")])
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, b"x", 10**300, {1: 2}, {"$tuple": 1}, 1j, np.datetime64("now")]
+)
 def test_what_is_no_plain_value_is_refused(value):
     with pytest.raises(TypeError):
         to_plain(value)
@@ -342,11 +345,28 @@ def test_a_failure_leaves_the_previous_model_and_nothing_else(
 ):
     other = fit(world, ["cat", "dog"])
     with monkeypatch.context() as patched:
+        patched.setattr("pnp_gcd.model_files.swap", lambda one, other: False)  # as on other systems
         fail_at(patched, name, nth, error)
         with pytest.raises(type(error)):
             other.save(saved, overwrite=True)
     assert [path.name for path in saved.parent.iterdir()] == ["model"]
     assert_same_model(PNPDiscoverer.load(saved), fitted, world.X)
+
+
+def test_overwrite_is_one_step_where_the_system_can_swap(fitted, world, saved, tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "inside").touch()
+    if not swap(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this system swaps no folders")
+    assert (tmp_path / "b" / "inside").exists()
+    assert not (tmp_path / "a" / "inside").exists()
+    assert not swap(tmp_path / "a", tmp_path / "nowhere")
+    other = fit(world, ["cat", "dog"])
+    monkeypatch.setattr(os, "rename", None)  # there is no moment without a model
+    other.save(saved, overwrite=True)
+    assert_same_model(PNPDiscoverer.load(saved), other, world.X)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "model"]
 
 
 @pytest.mark.parametrize(("name", "nth"), [("fsync", 1), ("fsync", 2), ("rename", 1)])

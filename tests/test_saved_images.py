@@ -1,6 +1,7 @@
 """A saved model of images: its backbone by name or with its weights, and its trained tail."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,16 @@ def test_an_encoder_that_does_not_fit_is_refused(saved, name):
     rewrite(saved, lambda document, arrays: arrays.update({name: arrays[name][:-1]}))
     with pytest.raises(ModelFileError, match="is needed"):
         PNPDiscoverer.load(saved)
+
+
+def test_a_model_of_a_device_that_is_not_here_answers_on_another(fitted, pictures, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted)).set_params(device="abacus")
+    model.save(tmp_path / "model")
+    loaded = PNPDiscoverer.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="device='abacus' cannot be used"):
+        loaded.predict(pictures[0])
+    answers = loaded.set_params(device="cpu").predict_proba(pictures[0])
+    assert answers.tobytes() == fitted.predict_proba(pictures[0]).tobytes()
 
 
 def test_columns_of_a_model_of_images_are_refused(saved):
