@@ -1,4 +1,4 @@
-"""Products of matrices on the CPU, by the faster of two libraries that are there anyway.
+"""Products of matrices on the CPU by the faster of two libraries that are there, and their largest entries.
 
 torch multiplies by MKL, which on processors not made by Intel takes about twice as long as NumPy's OpenBLAS.
 Both give single precision; they differ in the last digits. Knows tensors only.
@@ -45,8 +45,8 @@ def multiply(first: Tensor, second: Tensor, *, out: Tensor | None = None) -> Ten
 def take_best(values: Tensor, n_best: int) -> tuple[Tensor, Tensor]:
     """Return the largest ``n_best`` values of each row (m, n_best), falling, and their columns.
 
-    As ``topk`` does, up to the order of equal values, in a fraction of the time: the largest are in those groups of columns
-    whose largest are largest.
+    As ``topk`` does, up to the order of equal values, in a fraction of the time: the largest are in those
+    groups of columns whose largest are largest.
 
     Parameters
     ----------
