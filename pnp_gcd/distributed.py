@@ -6,6 +6,7 @@ Knows processes and signals: no rows, no networks.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import secrets
@@ -77,8 +78,9 @@ def process_group(*, timeout: float = 1800.0, needs_torchrun: bool = True) -> It
         raise RuntimeError("There is a process group of torch already. Leave it before process_group().")
     world = _connect(timeout)
     _HERE.entered = (world, os.getpid())
+    teller = _Teller(world)
     try:
-        with handling(signal.SIGTERM, signal.SIG_DFL, _Teller(world)):
+        with handling(signal.SIGTERM, signal.SIG_DFL, teller), teller.listening():
             yield world
             if not world.bond.is_broken:
                 with _translated(world):
@@ -86,6 +88,8 @@ def process_group(*, timeout: float = 1800.0, needs_torchrun: bool = True) -> It
     finally:
         del _HERE.entered
         _leave(world)
+        world.bond.shared = None  # its frames hold on to networks, and these to the group and its threads
+        gc.collect()
 
 
 def _connect(timeout: float) -> World:
@@ -150,15 +154,29 @@ def _leave(world: World) -> None:
 
 
 class _Teller:
-    """Handles SIGTERM, which torchrun sends to the others when a worker has ended: say so and clean up."""
+    """Handles SIGTERM, which torchrun sends to the others when a worker has ended: say so and clean up.
+
+    Where that was said already, one SIGTERM is let pass, also after the group: the process ends by its error.
+    """
 
     def __init__(self, world: World) -> None:
-        self.world, self.has_told = world, False
+        self.world, self.has_told, self.stays = world, False, False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Remember whether a worker was lost."""
+        try:
+            yield
+        except WorkerLostError:
+            self.has_told = self.stays = True
+            raise
 
     def __call__(self, number: int, frame: Any) -> None:
-        if not self.has_told:
-            self.has_told = True
-            raise self.world.lose("it was told to end, as torchrun does when another worker has ended")
+        if self.has_told:
+            signal.signal(number, signal.SIG_DFL)
+            return
+        self.has_told = True
+        raise self.world.lose("it was told to end, as torchrun does when another worker has ended")
 
 
 @contextlib.contextmanager

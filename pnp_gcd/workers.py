@@ -313,7 +313,7 @@ def shorten(message: str) -> str:
 
 @contextlib.contextmanager
 def handling(number: signal.Signals, expected: Any, handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle a signal, where the program does not do so itself."""
+    """Handle a signal, where the program does not do so itself; one that ``stays`` is not taken back."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(number) is not expected:
         yield
@@ -322,7 +322,8 @@ def handling(number: signal.Signals, expected: Any, handler: Callable[[int, Any]
     try:
         yield
     finally:
-        signal.signal(number, expected)
+        if not getattr(handler, "stays", False):
+            signal.signal(number, expected)
 
 
 def run_any(network: nn.Module, inputs: Tensor) -> Tensor:

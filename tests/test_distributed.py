@@ -176,6 +176,9 @@ def group_of_one(monkeypatch):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.usefixtures("group_of_one")
@@ -201,6 +204,8 @@ def test_a_worker_that_torchrun_ends_says_so():
     with pytest.raises(WorkerLostError, match="told to end, as torchrun does"):
         fit()
     assert not torch.distributed.is_initialized()
+    os.kill(os.getpid(), signal.SIGTERM)  # let pass, so that the error is seen
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_fits_in_other_threads_and_processes_are_no_part_of_the_group(monkeypatch):
