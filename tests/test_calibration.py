@@ -17,6 +17,7 @@ KEYS = {
     "similarity_threshold",
     "resolution",
     "n_communities",
+    "recall",
     "n_classes",
     "n_hidden",
     "known",

@@ -18,6 +18,7 @@ import pnp_gcd
 from pnp_gcd import distributed
 from pnp_gcd.distributed import process_group, take_part
 from pnp_gcd.exceptions import WorkerLostError
+from pnp_gcd.image_rows import ImageRows
 from pnp_gcd.workers import ALONE, World, is_lost, shorten
 
 # What two workers may differ by from one process, in features, prototypes, weights and losses: sums of
@@ -237,6 +238,11 @@ def test_a_backbone_computes_where_every_worker_can():
     assert World(1, 2, has_gpu=True).choose_device("auto") == "auto"
     with pytest.raises(ValueError, match=r'device="cuda" needs a GPU .* 2 workers'):
         World(1, 2, n_local=2).choose_device("cuda")
+
+
+def test_fewer_images_than_workers_are_refused():
+    with pytest.raises(ValueError, match="2 images for 3 workers: start no more"):
+        ImageRows.prepare([None] * 2, None, None, world=World(0, 3))
 
 
 def test_messages_of_torch_are_told_without_its_own_files():

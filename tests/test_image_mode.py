@@ -433,15 +433,17 @@ def test_a_store_without_a_folder_of_the_user_is_removed():
 
 
 def test_colours_are_found_again_and_a_new_one_is_discovered(pictures, split):
-    model = small(max_iter=5).fit(*split)
     y = pictures[1]
     truth = y[~((y < 3) & (np.arange(len(y)) % 2 == 0))]
-    assert model.known_classes_.tolist() == [0, 1, 2]
-    assert len(model.novel_classes_) >= 1
-    known = truth < 3
-    assert (model.unlabelled_labels_[known] == truth[known]).mean() > 0.8
-    new = model.unlabelled_labels_[~known]
-    assert np.isin(new, model.novel_classes_).mean() > 0.8
+    known, right, found = truth < 3, [], []
+    for random_state in range(3):  # the backbone's weights are drawn, and some see colours better
+        model = small(max_iter=5, random_state=random_state).fit(*split)
+        assert model.known_classes_.tolist() == [0, 1, 2]
+        assert len(model.novel_classes_) >= 1
+        right.append((model.unlabelled_labels_[known] == truth[known]).mean())
+        found.append(np.isin(model.unlabelled_labels_[~known], model.novel_classes_).mean())
+    assert np.mean(right) > 0.85
+    assert np.mean(found) > 0.8
 
 
 def test_predictions_of_the_rows_of_a_fit_agree_with_their_labels(fitted, split):
