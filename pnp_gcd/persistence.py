@@ -44,6 +44,7 @@ _PACKAGES = {"pnp_gcd": "pnp-gcd", "torch": "torch", "scikit-learn": "scikit-lea
 _UNIT = 1.001
 # Numbers beyond these are none of a fit, and would overflow in predict.
 _MAX_WEIGHT, _MAX_CENTRE = 1e9, 1e31
+_SHARPNESS = 1e-9, 1e9
 # Containers of set_output.
 _OUTPUTS = ("default", "pandas", "polars")
 # What reading values of the wrong kind may raise.
@@ -316,7 +317,10 @@ def _read_values(packed: Any) -> dict[str, Any]:
         and interval[0] <= interval[1],
         f"n_clusters_interval_={str(interval)[:60]} must be two rising whole numbers",
     )
-    _require(0.0 < values["_sharpness"] < np.inf, f"_sharpness={values['_sharpness']} must be above 0")
+    low, high = _SHARPNESS
+    _require(
+        low <= values["_sharpness"] <= high, f"_sharpness={values['_sharpness']} is not from {low} to {high}"
+    )
     for name in ("history_", "calibration_"):
         _require(all(type(row) is dict for row in values[name]), f"{name} must be a list of dicts")
     return values

@@ -151,6 +151,8 @@ NUMBERS = {
     "huge weights": (set_array("encoder.expand.weight", lambda a: a + 3e38), r"expand\.weight is too large"),
     "a centre far away": (set_array("geometry.centre", lambda a: a + 1e300), "centre is too large"),
     "a whole number of 4,000 digits": (set_at(["content", "n_known"], 10**4000), "4001 digits"),
+    "next to no sharpness": (set_at(["content", "values", "_sharpness"], 5e-324), "_sharpness=5e-324 is not"),
+    "much sharpness": (set_at(["content", "values", "_sharpness"], 10**299), "_sharpness=1000.* is not from"),
     "a sharpness of 4,000 digits": (set_at(["content", "values", "_sharpness"], 10**4000), "4001 digits"),
 }
 

@@ -470,7 +470,7 @@ FORGED = {
     "a class twice": (set_new_classes([3, 3]), "occurs twice"),
     "a class too many": (set_new_classes([2, 3, 4]), "each of the 5 classes"),
     "a wrong type": (set_at(["content", "values", "_sharpness"], "2"), "_sharpness=2 is of another type"),
-    "no sharpness": (set_at(["content", "values", "_sharpness"], {"$float": "nan"}), "must be above 0"),
+    "no sharpness": (set_at(["content", "values", "_sharpness"], {"$float": "nan"}), "_sharpness=nan is not"),
     "a falling interval": (
         set_at(["content", "values", "n_clusters_interval_"], {"$tuple": [5, 3]}), "two rising whole numbers",
     ),
