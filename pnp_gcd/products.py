@@ -1,6 +1,7 @@
 """Products of matrices on the CPU by the faster of two libraries that are there, and their largest entries.
 
-torch multiplies by MKL, which on processors not made by Intel takes about twice as long as NumPy's OpenBLAS.
+torch multiplies by MKL, which on processors not made by Intel may take much longer than NumPy's OpenBLAS:
+see ``benchmarks/products.py``.
 Both give single precision; they differ in the last digits. Knows tensors only.
 """
 
