@@ -4,8 +4,8 @@
         [--neighbors 20] [--repeats 5]
 
 Compares one block of rows with all rows, as a search for neighbours does: by ``@`` and ``topk`` of torch, and
-by ``pnp_gcd.products``. Both in turn, in one run. Prints the CPU seconds of the quickest repeat, so that other
-work on the machine counts little, and their ratio.
+by ``pnp_gcd.products``. Both in turn, in one run. Prints the CPU seconds of the quickest repeat, so that
+other work on the machine counts little, and their ratio.
 """
 
 from __future__ import annotations

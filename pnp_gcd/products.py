@@ -1,8 +1,8 @@
 """Products of matrices on the CPU by the faster of two libraries that are there, and their largest entries.
 
 torch multiplies by MKL, which on processors not made by Intel may take much longer than NumPy's OpenBLAS:
-see ``benchmarks/products.py``.
-Both give single precision; they differ in the last digits. Knows tensors only.
+``benchmarks/products.py`` compares. Both give single precision; they differ in the last digits. Knows tensors
+only.
 """
 
 from __future__ import annotations
