@@ -377,6 +377,7 @@ class _Search:
         share: NDArray[np.float64],
     ) -> FoundAgain:
         hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
+        usual = self._usual_of(hiding)
         grouping = group_communities(
             communities, n_known=hiding.n_visible, min_size=min_size, n_classes=n_classes
         )
@@ -387,7 +388,7 @@ class _Search:
             grouping.rows,
             grouping.n_classes,
             temperature=self.request.temperature,
-            known_sizes=None if self.usual is None else self.usual.known[hiding.order[: hiding.n_visible]],
+            known_sizes=None if usual is None else usual.known,
             n_rounds=1,  # enough to compare settings
         )
         return score_found(hiding, rows, grouping.n_classes, share[hiding.order])
@@ -419,18 +420,21 @@ class _Search:
 
     def _find(self, setting: _Setting, which: int) -> Communities:
         hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
-        usual = self.usual
-        if usual is not None:
-            usual = usual._replace(known=usual.known[hiding.order[: hiding.n_visible]])
         return find_communities(
             features,
             hiding.visible,
             setting.graph,
             n_known=hiding.n_visible,
             seed=self.seed,
-            usual=usual,
+            usual=self._usual_of(hiding),
             neighbours=neighbours,
         )
+
+    def _usual_of(self, hiding: Hiding) -> ClassSizes | None:
+        """Return how many rows a class has, of known ones those that stay visible."""
+        if self.usual is None:
+            return None
+        return self.usual._replace(known=self.usual.known[hiding.order[: hiding.n_visible]])
 
     def _features(self, whitening: Whitening, which: int) -> tuple[NDArray[np.float32], Neighbours]:
         """Return features and neighbours; a geometry never sees the labels it will be scored on."""
