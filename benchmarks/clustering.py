@@ -1,19 +1,21 @@
 """The clustering step beside the way it is usually written: search, graph, Infomap.
 
-    python benchmarks/clustering.py [--rows 25000,100000] [--columns 768] [--neighbors 10] [--seeds 3]
+    python benchmarks/clustering.py [--rows 25000,100000] [--columns 768] [--neighbors 10] [--repeats 3]
 
 The usual way searches with faiss's flat index, goes over the edges in a Python loop, and hands them to
 Infomap one by one (``add_link``); modules are read back node by node. Ours is ``cluster_neighbours`` with
 weights by cosine, once after exact search and once after search in cells. All see the same made-up rows,
-clouds of 100 rows each, and the same threshold. Prints seconds of every part in one run, their ratios to the
-usual way, the recall of cells on rows drawn anew, and the agreement (adjusted Rand index) of every partition
-with the usual way's, beside that of the usual way with itself under other seeds. On a machine that does
-other work too, OMP_NUM_THREADS=1 gives ratios that can be trusted.
+clouds of 100 rows each, and the same threshold. All take turns, as often as there are repeats, each time with
+another seed. Prints median seconds of every part, the ratio of the medians to the usual way's, the recall of
+cells on rows drawn anew, and the agreement (adjusted Rand index) of every partition with the usual way's
+first, beside that of the usual way with itself under its other seeds. On a machine that does other work too,
+OMP_NUM_THREADS=1 gives ratios that can be trusted.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 import warnings
 from collections.abc import Callable
@@ -90,34 +92,48 @@ def group_usually(similarities: Any, indices: Any, seed: int) -> NDArray[np.int6
     return labels
 
 
-def run_ours(rows: NDArray[np.float32], n_neighbors: int, engine: Engine) -> tuple[Timed, Neighbours]:
+def run_usually(rows: NDArray[np.float32], n_neighbors: int, seed: int) -> Timed:
+    (similarities, indices), search = timed(lambda: search_flat(rows, n_neighbors))
+    labels, rest = timed(lambda: group_usually(similarities, indices, seed + 1))
+    return Timed(labels, search, rest)
+
+
+def run_ours(
+    rows: NDArray[np.float32], n_neighbors: int, engine: Engine, seed: int
+) -> tuple[Timed, Neighbours]:
     found, search = timed(lambda: find_neighbours(rows, n_neighbors, engine=engine))
     settings = GraphSettings(n_neighbors, THRESHOLD, edge_weights="cosine")
-    clustering, rest = timed(lambda: cluster_neighbours(rows, found, settings, seed=0))
+    clustering, rest = timed(lambda: cluster_neighbours(rows, found, settings, seed=seed))
     return Timed(clustering.labels, search, rest), found
 
 
-def compare(rows: NDArray[np.float32], n_neighbors: int, n_seeds: int, *, is_exact_timed: bool) -> None:
-    (similarities, indices), search = timed(lambda: search_flat(rows, n_neighbors))
-    labels, rest = timed(lambda: group_usually(similarities, indices, 1))
-    usual = Timed(labels, search, rest)
-    print(f"  usual way: search {search:.2f} s, graph and Infomap {rest:.2f} s", flush=True)
-    others = [group_usually(similarities, indices, seed) for seed in range(2, n_seeds + 1)]
-    itself = min(adjusted_rand_score(labels, other) for other in others)
-    print(f"  usual way under other seeds: ARI {itself:.4f} at least, {len(np.unique(labels))} communities")
-    for engine in ("exact", "cells") if is_exact_timed else ("cells",):
-        ours, found = run_ours(rows, n_neighbors, engine)
-        agreement = adjusted_rand_score(usual.labels, ours.labels)
-        recall = ""
-        if engine == "cells":
-            drawn = np.random.default_rng(9).choice(len(rows), 1000, replace=False)
-            true = find_neighbours(rows, n_neighbors, np.sort(drawn))
-            recall = f", recall {measure_recall(found.indices[np.sort(drawn)], true.indices):.4f}"
-        print(
-            f"  {engine}: search {ours.search:.2f} s, graph and Infomap {ours.rest:.2f} s, "
-            f"{usual.total / ours.total:.1f} times as fast, ARI {agreement:.4f}{recall}",
-            flush=True,
-        )
+def tell(name: str, runs: list[Timed], usual: list[Timed]) -> str:
+    """Return a line of seconds and, where the runs are not the usual way's own, of the comparison."""
+    search, rest = (statistics.median(getattr(run, part) for run in runs) for part in ("search", "rest"))
+    line = f"  {name}: search {search:.2f} s, graph and Infomap {rest:.2f} s"
+    if runs is usual:
+        others = [adjusted_rand_score(usual[0].labels, run.labels) for run in usual[1:]]
+        return line + f", ARI {min(others, default=1.0):.4f} at least with itself"
+    ratio = statistics.median(run.total for run in usual) / statistics.median(run.total for run in runs)
+    agreement = min(adjusted_rand_score(usual[0].labels, run.labels) for run in runs)
+    return line + f", {ratio:.1f} times as fast, ARI {agreement:.4f} at least"
+
+
+def compare(rows: NDArray[np.float32], n_neighbors: int, n_repeats: int, engines: list[Engine]) -> None:
+    usual: list[Timed] = []
+    ours: dict[Engine, list[Timed]] = {engine: [] for engine in engines}
+    found = {}
+    for seed in range(n_repeats):
+        usual.append(run_usually(rows, n_neighbors, seed))
+        for engine, runs in ours.items():
+            timing, found[engine] = run_ours(rows, n_neighbors, engine, seed)
+            runs.append(timing)
+    print(tell("usual way", usual, usual), flush=True)
+    drawn = np.sort(np.random.default_rng(9).choice(len(rows), 1000, replace=False))
+    true = find_neighbours(rows, n_neighbors, drawn)
+    for engine, runs in ours.items():
+        recall = measure_recall(found[engine].indices[drawn], true.indices)
+        print(f"{tell(engine, runs, usual)}, recall {recall:.4f}", flush=True)
 
 
 def main() -> None:
@@ -130,15 +146,17 @@ def main() -> None:
     parser.add_argument(
         "--spread", type=float, default=1.0, help="of rows inside a cloud; of centres it is 1"
     )
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     # faiss first: infomap's results crash the interpreter if faiss is imported after it is used
     search_flat(make_clouds(1000, 16, 1.0, 0), 5)
-    run_ours(make_clouds(1000, 16, 1.0, 0), 5, "cells")
+    run_ours(make_clouds(1000, 16, 1.0, 0), 5, "cells", 0)
     for n_rows in (int(number) for number in options.rows.split(",")):
         print(f"{n_rows} rows of {options.columns} columns, k={options.neighbors}", flush=True)
         rows = make_clouds(n_rows, options.columns, options.spread, 0)
-        compare(rows, options.neighbors, options.seeds, is_exact_timed=n_rows <= 60_000)
+        compare(
+            rows, options.neighbors, options.repeats, ["exact", "cells"] if n_rows <= 60_000 else ["cells"]
+        )
 
 
 if __name__ == "__main__":

@@ -106,10 +106,7 @@ def search_old_cells(
     k = old.indices.shape[1]
     centres = cells.build_cells(torch.from_numpy(before), least_rows=k + 1).centres
     began, rows = time.perf_counter(), torch.from_numpy(after)
-    home = cells.rank_cells(rows, centres, 1)[:, 0]
-    sizes = torch.bincount(home, minlength=len(centres))
-    starts = [0, *torch.cumsum(sizes, 0).tolist()]
-    kept = cells.Cells(centres, home, torch.argsort(home, stable=True), starts)
+    kept = cells.sort_rows(rows, centres)
     asked, neighbours = torch.from_numpy(drawn), torch.from_numpy(true.astype(np.int64))
     n_probes, _ = cells.plan_probes(kept, rows, asked, neighbours, recall=0.97)
     return began, cells.search_cells(rows, kept, k, n_probes)[0]

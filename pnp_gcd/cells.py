@@ -19,13 +19,15 @@ from pnp_gcd.products import multiply
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells"]
+__all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells", "sort_rows"]
 
 # Cells per square root of rows: so many cost as much to choose among as to look into.
 _CELLS_PER_ROOT = 4.0
 # Rows per cell, and rounds, from which centres are learnt.
 _ROWS_PER_CELL = 10
 _N_ROUNDS = 3
+# Cells that are ranked for every row when rows are sorted; more, if more are looked into, later.
+_RANKED = 8
 # Similarities held at once: 16 Mi floats are 64 MiB.
 _BLOCK = 1 << 24
 # Candidates kept at once, before the best are taken: 32 Mi are 256 MiB.
@@ -38,8 +40,8 @@ class Cells(NamedTuple):
     Attributes
     ----------
     centres : Tensor of shape (c, d)
-    home : Tensor of shape (n,)
-        Cell of each row.
+    ranked : Tensor of shape (n, r), int32
+        The nearest few cells of each row, nearest first: the first is where it belongs.
     order : Tensor of shape (n,)
         Rows, cell by cell.
     starts : list of int
@@ -47,9 +49,20 @@ class Cells(NamedTuple):
     """
 
     centres: Tensor
-    home: Tensor
+    ranked: Tensor
     order: Tensor
     starts: list[int]
+
+    @property
+    def home(self) -> Tensor:
+        """Cell of each row, of shape (n,)."""
+        return self.ranked[:, 0]
+
+    def rank(self, rows: Tensor, places: Tensor, n_cells: int) -> Tensor:
+        """Return the nearest ``n_cells`` cells (m, n_cells) of the rows (n, d) at these places (m,)."""
+        if n_cells <= self.ranked.shape[1]:
+            return self.ranked[places, :n_cells]
+        return rank_cells(rows[places], self.centres, n_cells)
 
 
 def build_cells(rows: Tensor, *, least_rows: int = 1, seed: int = 0) -> Cells:
@@ -69,18 +82,25 @@ def build_cells(rows: Tensor, *, least_rows: int = 1, seed: int = 0) -> Cells:
         is_empty = torch.bincount(home, minlength=n_cells) == 0
         sums[is_empty] = centres[is_empty]
         centres = torch.nn.functional.normalize(sums, dim=1)
-    home = rank_cells(rows, centres, 1)[:, 0]
-    sizes = torch.bincount(home, minlength=n_cells).cpu()
+    return sort_rows(rows, centres)
+
+
+def sort_rows(rows: Tensor, centres: Tensor) -> Cells:
+    """Sort unit rows (n, d) into the cells of these centres (c, d)."""
+    import torch
+
+    ranked = rank_cells(rows, centres, min(_RANKED, len(centres)))
+    sizes = torch.bincount(ranked[:, 0], minlength=len(centres)).cpu()
     starts = [0, *torch.cumsum(sizes, 0).tolist()]
-    return Cells(centres, home, torch.argsort(home, stable=True), starts)
+    return Cells(centres, ranked, torch.argsort(ranked[:, 0], stable=True), starts)
 
 
 def rank_cells(rows: Tensor, centres: Tensor, n_cells: int) -> Tensor:
-    """Return the nearest ``n_cells`` centres (m, n_cells) of each of the rows (m, d), nearest first."""
+    """Return the nearest ``n_cells`` centres (m, n_cells; int32) of the rows (m, d), nearest first."""
     import torch
 
     block = max(1, _BLOCK // len(centres))
-    found = torch.empty((len(rows), n_cells), dtype=torch.int64, device=rows.device)
+    found = torch.empty((len(rows), n_cells), dtype=torch.int32, device=rows.device)
     for start in range(0, len(rows), block):
         part = slice(start, start + block)
         cosines = multiply(rows[part], centres)
@@ -106,10 +126,10 @@ def plan_probes(
     import torch
 
     n_cells = len(cells.centres)
-    ranked = rank_cells(rows[asked], cells.centres, n_cells)
+    ranked = cells.rank(rows, asked, n_cells).long()
     places = torch.arange(n_cells, device=rows.device).expand(len(asked), n_cells)
     rank_of = torch.empty_like(ranked).scatter_(1, ranked, places)
-    needed = rank_of.gather(1, cells.home[true_neighbours]).flatten().sort().values
+    needed = rank_of.gather(1, cells.home[true_neighbours].long()).flatten().sort().values
     n_probes = int(needed[min(len(needed) - 1, math.ceil(recall * len(needed)) - 1)]) + 1
     return n_probes, float((needed < n_probes).float().mean())
 
@@ -131,7 +151,8 @@ def search_cells(
     block = max(1, _BLOCK_CANDIDATES // (n_probes * n_neighbors))
     for start in range(0, n_rows, block):
         asked = cells.order[start : start + block]
-        best, who = _look(in_order, cells, slice(start, start + len(asked)), n_neighbors, n_probes)
+        ranked = cells.rank(rows, asked, n_probes)
+        best, who = _look(in_order, cells, slice(start, start + len(asked)), ranked, n_neighbors)
         order = asked.cpu().numpy()
         similarities[order] = best.cpu().numpy()
         # One more entry, for places that found nothing.
@@ -141,13 +162,15 @@ def search_cells(
 
 
 def _look(
-    in_order: Tensor, cells: Cells, asked: slice, n_neighbors: int, n_probes: int
+    in_order: Tensor, cells: Cells, asked: slice, ranked: Tensor, n_neighbors: int
 ) -> tuple[Tensor, Tensor]:
-    """Return cosines and places, both (m, k), of the best rows for the rows at the places ``asked``."""
+    """Return cosines and places, both (m, k), of the best rows for the rows at the places ``asked``.
+
+    They look into the cells ``ranked`` (m, c).
+    """
     import torch
 
-    queries = in_order[asked]
-    ranked = rank_cells(queries, cells.centres, n_probes)
+    queries, n_probes = in_order[asked], ranked.shape[1]
     shape = (len(queries) * n_probes, n_neighbors)
     best = torch.full(shape, -torch.inf, device=queries.device)
     who = torch.full(shape, len(in_order), dtype=torch.int32, device=queries.device)

@@ -120,7 +120,7 @@ def memory_of_neighbours(n_rows: int, n_neighbors: int) -> int:
 
 def memory_of_cells(n_rows: int, width: int, n_neighbors: int) -> int:
     """Return the bytes that a search in cells takes: the rows once more, their order, blocks, the answer."""
-    return n_rows * (4 * width + 24) + (1 << 30) + memory_of_neighbours(n_rows, n_neighbors)
+    return n_rows * (4 * width + 48) + (1 << 30) + memory_of_neighbours(n_rows, n_neighbors)
 
 
 def free_memory() -> float:

@@ -87,11 +87,12 @@ def search_rounded(
     similarities = np.empty((n_rows, n_neighbors), dtype=np.float32)
     is_proven = np.empty(n_rows, dtype=np.bool_)
     columns = rounded.bytes.T
-    step = max(32, _BLOCK // len(rounded.bytes))
+    step = min(n_rows, max(32, _BLOCK // n_rows))
+    room = torch.empty((step, n_rows), dtype=torch.int32)  # asked for once: new memory is slow to write to
     for start in range(0, n_rows, step):
         part = slice(start, min(start + step, n_rows))
         own = torch.arange(part.start, part.stop)
-        products = torch._int_mm(rounded.bytes[part], columns)
+        products = torch._int_mm(rounded.bytes[part], columns, out=room[: len(own)])
         products[torch.arange(len(own)), own] = _NEVER
         products_of_best, likely = take_best(products, n_candidates)
         cosines = compare_some(rows, own, likely)
