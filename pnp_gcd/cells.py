@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells", "sort_rows"]
 
 # Cells per square root of rows: so many cost as much to choose among as to look into.
-_CELLS_PER_ROOT = 4.0
+_CELLS_PER_ROOT = 3.0
 # Rows per cell, and rounds, from which centres are learnt.
 _ROWS_PER_CELL = 10
-_N_ROUNDS = 3
+_N_ROUNDS = 2
 # Cells that are ranked for every row when rows are sorted; more, if more are looked into, later.
 _RANKED = 8
 # Similarities held at once: 16 Mi floats are 64 MiB.

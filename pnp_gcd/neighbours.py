@@ -27,7 +27,7 @@ _MAX_EXACT_ROWS = 60_000
 # Part of the true neighbours that a search by cells has to find on a sample of so many rows. A little more
 # than the 0.95 that is promised of all rows.
 _RECALL = 0.97
-_SAMPLED_ROWS = 400
+_SAMPLED_ROWS = 200
 # Comparing in cells takes this many times as long as comparing as many rows in one block.
 _CELL_OVERHEAD = 4.0
 # Rows and columns from which on comparing rounded rows first pays; a fit's own rows are narrower.
