@@ -68,6 +68,8 @@ _MAX_ASKED = 1500
 _MANY_CLASSES = 30
 # A setting has to score better by this much than one that was tried before it: so much differs by chance.
 _MARGIN = 0.05
+# Balanced groups are of the same communities, so that less of a difference is chance.
+_BALANCE_MARGIN = 0.003
 
 
 @dataclass(frozen=True)
@@ -107,11 +109,13 @@ class Calibration:
         How many rows a class has, by the known ones.
     cut_part : float or None
         Part of the edges that the threshold chosen cuts; None if it cuts none, or was asked for.
+    is_balanced : bool
+        Whether hidden classes were found better with groups balanced by their sizes.
     accuracy : float or None
         Part of unlabelled rows expected to get their class, None where nothing could be hidden.
     table : list of dict
         A row per setting tried: ``whitening``, ``n_neighbors``, ``similarity_threshold``,
-        ``resolution``, ``n_communities``, ``n_classes`` (the number it would report),
+        ``resolution``, ``is_balanced``, ``n_communities``, ``n_classes`` (the number it would report),
         ``n_hidden`` (classes hidden), ``known`` and ``novel`` (how well visible and hidden
         classes were found again, 0 to 1), ``score``, their mean, and ``recall``, the part of the
         true neighbours that were found, on a sample of the rows.
@@ -122,6 +126,7 @@ class Calibration:
     count: ClassCount | None = None
     usual: ClassSizes | None = None
     cut_part: float | None = None
+    is_balanced: bool = False
     accuracy: float | None = None
     table: list[dict[str, Any]] = field(default_factory=list)
 
@@ -129,6 +134,12 @@ class Calibration:
 class _Setting(NamedTuple):
     whitening: Whitening
     graph: GraphSettings
+    is_balanced: bool = False
+
+    @property
+    def unbalanced(self) -> _Setting:
+        """The same communities, merged and left as they are."""
+        return self._replace(is_balanced=False)
 
 
 class _Result(NamedTuple):
@@ -136,6 +147,7 @@ class _Result(NamedTuple):
     score: float
     counted: ClassCount
     found: list[FoundAgain]
+    n_communities: float
 
 
 def find_edge(calibration: Calibration) -> Literal["smallest", "largest"] | None:
@@ -178,7 +190,7 @@ def calibrate(
     whitenings = request.whitenings or _possible_whitenings(codes, reduction.coordinates.shape[1])
     search = _Search(reduction, codes, request, hidings, whitenings[0], seed, report)
     best = search.confirm(search.choose(whitenings))
-    whitening, graph = best.setting
+    whitening, graph, is_balanced = best.setting
     geometry = fit_geometry(reduction, codes, whitening=whitening)
     return Calibration(
         geometry,
@@ -186,6 +198,7 @@ def calibrate(
         best.counted,
         search.usual,
         cut_part=_CUT_PART if request.similarity_threshold is None and graph.similarity_threshold else None,
+        is_balanced=is_balanced,
         accuracy=search.expected_accuracy(best),
         table=search.table,
     )
@@ -283,8 +296,18 @@ class _Search:
         return best.setting
 
     def confirm(self, setting: _Setting) -> _Result:
-        """Try the chosen setting with every hiding: its count is the one reported."""
-        return self._try(setting, len(self.hidings))
+        """Try the chosen setting with every hiding: its count is the one reported.
+
+        And once more with groups balanced, of the same communities.
+        """
+        plain = self._weigh(setting, len(self.hidings))
+        if self.usual is None or not plain.found:
+            return self._note(plain)
+        balanced = self._weigh(setting._replace(is_balanced=True), len(self.hidings))
+        is_better = balanced.score > plain.score + _BALANCE_MARGIN
+        other, chosen = (plain, balanced) if is_better else (balanced, plain)
+        self._note(other)
+        return self._note(chosen)  # the last row of the table
 
     def expected_accuracy(self, result: _Result) -> float | None:
         """Return the part of unlabelled rows expected to get their class, None where no trial had an edge."""
@@ -344,10 +367,14 @@ class _Search:
 
     def _try(self, setting: _Setting, n_hidings: int) -> _Result:
         """Count and score one setting over some hidings, and note it in the table."""
+        return self._note(self._weigh(setting, n_hidings))
+
+    def _weigh(self, setting: _Setting, n_hidings: int) -> _Result:
+        """Count and score one setting over some hidings."""
         try:
             communities = [self._communities(setting, which) for which in range(n_hidings)]
         except EmptyGraphError:
-            return self._note(_Result(setting, 0.0, ClassCount(0.0, 0.0), []), 0.0)
+            return _Result(setting, 0.0, ClassCount(0.0, 0.0), [], 0.0)
         hidings = self.hidings[:n_hidings]
         min_size = smallest_class(setting.graph.n_neighbors)
         trials = [
@@ -363,9 +390,8 @@ class _Search:
             for which in range(n_hidings)
         ]
         score = float(np.mean([judged.score for judged in found]))
-        return self._note(
-            _Result(setting, score, count, found), float(np.mean([c.path.n_communities for c in communities]))
-        )
+        n_communities = float(np.mean([c.path.n_communities for c in communities]))
+        return _Result(setting, score, count, found, n_communities)
 
     def _judge(
         self,
@@ -379,7 +405,11 @@ class _Search:
         hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)
         usual = self._usual_of(hiding)
         grouping = group_communities(
-            communities, n_known=hiding.n_visible, min_size=min_size, n_classes=n_classes
+            communities,
+            n_known=hiding.n_visible,
+            min_size=min_size,
+            n_classes=n_classes,
+            usual=usual if setting.is_balanced else None,
         )
         rows = refine_rows(
             features,
@@ -393,15 +423,16 @@ class _Search:
         )
         return score_found(hiding, rows, grouping.n_classes, share[hiding.order])
 
-    def _note(self, result: _Result, n_communities: float) -> _Result:
-        whitening, graph = result.setting
+    def _note(self, result: _Result) -> _Result:
+        whitening, graph, is_balanced = result.setting
         found = result.found
         row = {
             "whitening": whitening,
             "n_neighbors": graph.n_neighbors,
             "similarity_threshold": graph.similarity_threshold,
             "resolution": graph.resolution,
-            "n_communities": n_communities,
+            "is_balanced": is_balanced,
+            "n_communities": result.n_communities,
             "n_classes": self.n_known + round(result.counted.n_new),
             "n_hidden": self.hidings[0].n_hidden,
             "known": float(np.mean([judged.known for judged in found])) if found else 0.0,
@@ -414,9 +445,10 @@ class _Search:
         return result
 
     def _communities(self, setting: _Setting, which: int) -> Communities:
-        if (setting, which) not in self._found:
-            self._found[setting, which] = self._find(setting, which)
-        return self._found[setting, which]
+        key = (setting.unbalanced, which)
+        if key not in self._found:
+            self._found[key] = self._find(setting, which)
+        return self._found[key]
 
     def _find(self, setting: _Setting, which: int) -> Communities:
         hiding, (features, neighbours) = self.hidings[which], self._features(setting.whitening, which)

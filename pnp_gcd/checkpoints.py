@@ -230,6 +230,7 @@ def _pack_calibration(calibration: Calibration) -> State:
         "count": None if count is None else list(count),
         "usual": None if usual is None else [usual.mean, usual.spread, usual.shift],
         "cut_part": calibration.cut_part,
+        "is_balanced": calibration.is_balanced,
         "accuracy": calibration.accuracy,
         "table": calibration.table,
     }
@@ -245,6 +246,7 @@ def _unpack_calibration(state: State) -> Calibration:
         None if values["count"] is None else ClassCount(*values["count"]),
         None if usual is None else ClassSizes(usual[0], usual[1], usual[2], arrays["usual.known"]),
         cut_part=values["cut_part"],
+        is_balanced=values["is_balanced"],
         accuracy=values["accuracy"],
         table=values["table"],
     )

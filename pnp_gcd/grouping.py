@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd.balancing import balance_groups
 from pnp_gcd.clustering import Clustering, GraphSettings, cluster_neighbours
 from pnp_gcd.merging import (
     LINK_NEIGHBOURS,
@@ -89,6 +90,10 @@ class Communities(NamedTuple):
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each community."""
         return np.bincount(self.homes[self.homes >= 0], minlength=self.path.n_communities)
+
+    def count_links(self) -> NDArray[np.float64]:
+        """Return a symmetric (K, K) count of neighbour edges between communities."""
+        return count_links(self.neighbours, self.homes[self.clustered], self.path.n_communities)
 
 
 def smallest_class(n_neighbors: int) -> int:
@@ -192,6 +197,7 @@ def group_communities(
     n_classes: int | None = None,
     interval: tuple[int, int] | None = None,
     cut: float = float("inf"),
+    usual: ClassSizes | None = None,
 ) -> Grouping:
     """Merge communities into classes and tell known from new.
 
@@ -209,18 +215,26 @@ def group_communities(
     cut : float
         Without ``n_classes``, communities merge while they have at least this many neighbour edges
         per pair of rows; infinite merges nothing but the communities of one known class.
+    usual : ClassSizes or None
+        With ``n_classes``, how many rows classes have: groups are balanced by it once they are merged.
     """
     path, owner, sizes = communities.path, communities.ownership.owner, communities.sizes
     n_merges = path.merges_above(cut)
-    if n_classes is not None:
+    if n_classes is None:
+        usual = None
+    else:
         counts = _count_new(path, sizes, owner, min_size)
         n_merges = _merges_for(path, n_merges, counts, n_classes - n_known)
         n_last = n_known + int(counts[-1])
         # What merging all that is linked leaves; of a wide interval no less than half the number counted.
         is_plausible = interval is not None and max(interval[0], n_classes / 2) <= n_last <= interval[1]
         if is_plausible and _fall_apart(communities):
-            n_merges, n_classes = len(path.kept), n_last
-    group = path.groups_after(n_merges)
+            n_merges, n_classes, usual = len(path.kept), n_last, None
+    if usual is None:
+        group = path.groups_after(n_merges)
+    else:
+        links, ownership = communities.count_links(), communities.ownership
+        group = balance_groups(path, n_merges, links, sizes, ownership, usual, min_size=min_size)
     if not n_known and not len(_new_groups(group, sizes, owner, min_size)):
         min_size = 1  # without known classes something has to be a class
     max_new = None if n_classes is None else n_classes - n_known

@@ -43,6 +43,8 @@ class ProbeSettings:
         Lowest and highest number of classes instead, if classes lie wholly apart at one between them.
     usual : ClassSizes or None
         How many rows a class usually has.
+    is_balanced : bool
+        Whether groups are balanced by that.
     merge_cut : float
         Without ``n_classes``, neighbour edges per pair of rows that communities of one class have.
     cluster_on : {"all", "unlabelled"}
@@ -60,6 +62,7 @@ class ProbeSettings:
     n_classes: int | None = None
     interval: tuple[int, int] | None = None
     usual: ClassSizes | None = None
+    is_balanced: bool = False
     merge_cut: float = float("inf")
     cluster_on: Literal["all", "unlabelled"] = "all"
     temperature: float = 0.1
@@ -118,6 +121,7 @@ def probe_classes(
         n_classes=settings.n_classes,
         interval=settings.interval,
         cut=settings.merge_cut,
+        usual=settings.usual if settings.is_balanced else None,
     )
     rows = grouping.rows.copy()
     rows[clustered] = refine_rows(

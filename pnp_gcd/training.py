@@ -311,6 +311,7 @@ def _probe_settings(
         n_classes=n_classes,
         interval=interval,
         usual=calibration.usual if settings.merge_cut is None else None,
+        is_balanced=calibration.is_balanced,
         merge_cut=float("inf") if settings.merge_cut is None else settings.merge_cut,
         cluster_on=settings.cluster_on,
         temperature=settings.temperature,

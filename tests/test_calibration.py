@@ -16,6 +16,7 @@ KEYS = {
     "n_neighbors",
     "similarity_threshold",
     "resolution",
+    "is_balanced",
     "n_communities",
     "recall",
     "n_classes",

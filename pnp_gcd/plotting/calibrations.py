@@ -27,6 +27,7 @@ _COLUMNS = {
     "n_neighbors": "neighbors",
     "similarity_threshold": "threshold",
     "resolution": "resolution",
+    "is_balanced": "balanced",
     "n_classes": "classes",
 }
 _MARKS = {
@@ -189,4 +190,6 @@ class CalibrationTableDisplay:
 def _show_value(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

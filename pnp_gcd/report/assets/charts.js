@@ -89,6 +89,7 @@ const TRIED = {
   n_neighbors: 'neighbours',
   similarity_threshold: 'threshold',
   resolution: 'resolution',
+  is_balanced: 'balanced',
   n_communities: 'communities',
   n_classes: 'classes',
   n_hidden: 'hidden',
@@ -99,7 +100,7 @@ const TRIED = {
 };
 
 // The setting that was chosen is tried once more, so that it has two lines.
-const SETTING = ['whitening', 'n_neighbors', 'similarity_threshold', 'resolution'];
+const SETTING = ['whitening', 'n_neighbors', 'similarity_threshold', 'resolution', 'is_balanced'];
 const countSettings = ({ columns, rows: lines }) => {
   const places = columns.map((_, place) => place).filter((place) => SETTING.includes(columns[place]));
   return new Set(lines.map((line) => JSON.stringify(places.map((place) => line[place])))).size;
@@ -120,6 +121,7 @@ const showCalibration = () => {
     'for. “Known found” and “hidden found” are the parts of rows put right then; the best score is bold. The last ' +
     'line is the setting that was chosen, tried once more with every set of hidden classes: its score may differ.';
   const cell = (value, name) => {
+    if (typeof value === 'boolean') return make('td', {}, value ? 'yes' : 'no');
     if (typeof value !== 'number') return make('td', {}, value === null ? '–' : String(value));
     return make(
       'td',
