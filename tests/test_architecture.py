@@ -26,6 +26,7 @@ FLOORS = {
         "clustering",
         "matching",
         "merging",
+        "balancing",
         "sizing",
         "grouping",
         "refinement",

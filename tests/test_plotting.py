@@ -385,7 +385,7 @@ def test_the_table_shows_every_setting_and_marks_the_chosen_one(model):
         expected = [(row[name], place) for place, row in enumerate(table)]
         np.testing.assert_allclose(display.points_[name].get_offsets(), expected)
     lines = [label.get_text().split() for label in display.ax_.get_yticklabels()]
-    assert lines[0] == ["whitening", "neighbors", "threshold", "resolution", "classes"]
+    assert lines[0] == ["whitening", "neighbors", "threshold", "resolution", "balanced", "classes"]
     assert lines[-1][:2] == [model.whitening_, str(model.n_neighbors_)]
     assert display.chosen_.get_y() == len(table) - 1.5
     assert [label.get_fontweight() for label in display.ax_.get_yticklabels()].index("bold") == len(table)
