@@ -15,21 +15,23 @@ from numpy.typing import NDArray
 
 from pnp_gcd._threads import each_by_one_thread
 from pnp_gcd.products import multiply
+from pnp_gcd.rounded import rank_columns, round_columns
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Cells", "build_cells", "estimate_cost", "plan_probes", "search_cells", "sort_rows"]
 
-# Cells per square root of rows: so many cost as much to choose among as to look into.
-_CELLS_PER_ROOT = 3.0
+# Cells per square root of rows. Fewer are sooner chosen among, but where they are fewer than the groups that
+# rows lie in, many more have to be looked into: half as many took up to 30 times as long.
+_CELLS_PER_ROOT = 6.0
 # Rows per cell, and rounds, from which centres are learnt.
 _ROWS_PER_CELL = 10
 _N_ROUNDS = 2
 # Cells that are ranked for every row when rows are sorted; more, if more are looked into, later.
 _RANKED = 8
-# Similarities held at once: 16 Mi floats are 64 MiB.
-_BLOCK = 1 << 24
+# Similarities held at once: 16 Mi floats are 64 MiB; of rows with centres, 8 MiB, which processors keep near.
+_BLOCK, _BLOCK_RANKED = 1 << 24, 1 << 21
 # Candidates kept at once, before the best are taken: 32 Mi are 256 MiB.
 _BLOCK_CANDIDATES = 1 << 25
 
@@ -96,15 +98,25 @@ def sort_rows(rows: Tensor, centres: Tensor) -> Cells:
 
 
 def rank_cells(rows: Tensor, centres: Tensor, n_cells: int) -> Tensor:
-    """Return the nearest ``n_cells`` centres (m, n_cells; int32) of the rows (m, d), nearest first."""
+    """Return the nearest ``n_cells`` centres (m, n_cells; int32) of the rows (m, d), nearest first.
+
+    Wide rows are rounded to bytes for it, where these are quick: cells are near or not, to the third digit.
+    """
     import torch
 
-    block = max(1, _BLOCK // len(centres))
+    rounded = round_columns(centres)
+    block = max(1, _BLOCK_RANKED // len(centres))
+    room = None
+    if rows.device.type == "cpu":  # asked for once: new memory is slow to write to
+        dtype = centres.dtype if rounded is None else torch.int32
+        room = torch.empty((min(block, len(rows)), len(centres)), dtype=dtype)
     found = torch.empty((len(rows), n_cells), dtype=torch.int32, device=rows.device)
     for start in range(0, len(rows), block):
-        part = slice(start, start + block)
-        cosines = multiply(rows[part], centres)
-        found[part] = cosines.topk(n_cells, dim=1).indices if n_cells > 1 else cosines.argmax(1)[:, None]
+        part = rows[start : start + block]
+        out = None if room is None else room[: len(part)]
+        near = multiply(part, centres, out=out) if rounded is None else rank_columns(part, rounded, out=out)
+        nearest = near.topk(n_cells, dim=1).indices if n_cells > 1 else near.argmax(1)[:, None]
+        found[start : start + block] = nearest
     return found
 
 
@@ -139,41 +151,36 @@ def search_cells(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the nearest other rows (n, k) among those of each row's nearest cells, and their cosines.
 
-    Where these hold fewer than k other rows, indices are −1 and cosines −inf.
+    Where these hold fewer than k other rows, indices are −1 and cosines −inf. Rows are gathered cell by cell:
+    they need no copy in the order of cells.
     """
-    import torch
-
     n_rows = len(rows)
     indices = np.empty((n_rows, n_neighbors), dtype=np.int32)
     similarities = np.empty((n_rows, n_neighbors), dtype=np.float32)
-    in_order = rows[cells.order]
     # Cell by cell, so that rows that are asked together look into the same cells.
     block = max(1, _BLOCK_CANDIDATES // (n_probes * n_neighbors))
     for start in range(0, n_rows, block):
         asked = cells.order[start : start + block]
         ranked = cells.rank(rows, asked, n_probes)
-        best, who = _look(in_order, cells, slice(start, start + len(asked)), ranked, n_neighbors)
+        best, who = _look(rows, cells, slice(start, start + len(asked)), ranked, n_neighbors)
         order = asked.cpu().numpy()
-        similarities[order] = best.cpu().numpy()
-        # One more entry, for places that found nothing.
-        found = torch.cat([cells.order, cells.order.new_full((1,), -1)])[who]
-        indices[order] = found.cpu().numpy()
+        similarities[order], indices[order] = best.cpu().numpy(), who.cpu().numpy()
     return indices, similarities
 
 
 def _look(
-    in_order: Tensor, cells: Cells, asked: slice, ranked: Tensor, n_neighbors: int
+    rows: Tensor, cells: Cells, asked: slice, ranked: Tensor, n_neighbors: int
 ) -> tuple[Tensor, Tensor]:
-    """Return cosines and places, both (m, k), of the best rows for the rows at the places ``asked``.
+    """Return cosines and rows, both (m, k), of the best for the rows at the places ``asked`` of the order.
 
-    They look into the cells ``ranked`` (m, c).
+    They look into the cells ``ranked`` (m, c). Where these hold too few others: −inf and −1.
     """
     import torch
 
-    queries, n_probes = in_order[asked], ranked.shape[1]
-    shape = (len(queries) * n_probes, n_neighbors)
-    best = torch.full(shape, -torch.inf, device=queries.device)
-    who = torch.full(shape, len(in_order), dtype=torch.int32, device=queries.device)
+    asking, n_probes = cells.order[asked], ranked.shape[1]
+    shape = (len(asking) * n_probes, n_neighbors)
+    best = torch.full(shape, -torch.inf, device=rows.device)
+    who = torch.full(shape, -1, dtype=torch.int32, device=rows.device)
     by_cell = torch.argsort(ranked.flatten(), stable=True)
     ends = torch.cumsum(torch.bincount(ranked.flatten(), minlength=len(cells.centres)), 0).tolist()
 
@@ -181,24 +188,28 @@ def _look(
         begin, end = ends[cell - 1] if cell else 0, ends[cell]
         first, last = cells.starts[cell], cells.starts[cell + 1]
         n_found = min(n_neighbors, last - first)
-        step = max(1, _BLOCK // max(last - first, 1))
-        for at in range(begin, end if n_found else begin, step):
+        if begin == end or not n_found:
+            return
+        members = cells.order[first:last]
+        its_rows = rows[members]
+        step = max(1, _BLOCK // (last - first))
+        for at in range(begin, end, step):
             slots = by_cell[at : min(end, at + step)]
             who_asks = slots // n_probes
-            cosines = multiply(queries[who_asks], in_order[first:last])
+            cosines = multiply(rows[asking[who_asks]], its_rows)
             own = who_asks + (asked.start - first)
             inside = ((own >= 0) & (own < last - first)).nonzero()[:, 0]
             cosines[inside, own[inside]] = -torch.inf
             top = cosines.topk(n_found, dim=1, sorted=False)
             best[slots, :n_found] = top.values
-            who[slots, :n_found] = (top.indices + first).int()
+            who[slots, :n_found] = members[top.indices].int()
 
-    each_by_one_thread(look_into, len(ends), is_shared=queries.device.type == "cpu")
+    each_by_one_thread(look_into, len(ends), is_shared=rows.device.type == "cpu")
     width = n_probes * n_neighbors
-    top = best.view(len(queries), width).topk(n_neighbors, dim=1)
-    found = who.view(len(queries), width).gather(1, top.indices)
-    found[top.values == -torch.inf] = len(in_order)
-    return top.values, found.long()
+    top = best.view(len(asking), width).topk(n_neighbors, dim=1)
+    found = who.view(len(asking), width).gather(1, top.indices)
+    found[top.values == -torch.inf] = -1
+    return top.values, found
 
 
 def estimate_cost(cells: Cells, n_probes: int) -> float:

@@ -184,7 +184,7 @@ def cluster_neighbours(
     has_edge = graph.has_edge
     labels = np.full(graph.n_rows, -1, dtype=np.int64)
     labels[has_edge] = _largest_first(_run_infomap(graph, settings.resolution, seed)[has_edge])
-    centroids = mean_directions(features[has_edge], labels[has_edge])
+    centroids = mean_directions(features, labels)
     if not has_edge.all():
         labels[~has_edge] = (features[~has_edge] @ centroids.T).argmax(axis=1)
     return Clustering(labels, centroids, ~has_edge)
@@ -193,7 +193,7 @@ def cluster_neighbours(
 def mean_directions(
     features: NDArray[np.float32], labels: NDArray[np.int64], n_groups: int | None = None
 ) -> NDArray[np.float32]:
-    """Return the unit-length mean row of each group 0 … K−1 (shape (K, d))."""
+    """Return the unit-length mean row of each group 0 … K−1 (shape (K, d)); rows of label −1 are in none."""
     n_groups = int(labels.max(initial=-1)) + 1 if n_groups is None else n_groups
     return unit_rows(_group_sums(features, labels, n_groups))
 
@@ -205,19 +205,21 @@ def _group_sums(rows: NDArray[np.floating], labels: NDArray[np.int64], n_groups:
     """
     if rows.size > _NUMBERS_AT_ONCE and n_groups > 1:
         order = np.argsort(labels, kind="stable")
-        ends = np.cumsum(np.bincount(labels, minlength=n_groups)) * rows.shape[1]
+        in_order = labels[order]
+        ends = np.cumsum(np.bincount(labels[labels >= 0], minlength=n_groups)) * rows.shape[1]
         cuts = np.unique(np.searchsorted(ends, np.arange(_NUMBERS_AT_ONCE, ends[-1], _NUMBERS_AT_ONCE)) + 1)
         sums = []
         for first, last in itertools.pairwise(np.unique([0, *cuts, n_groups]).tolist()):
-            part = order[slice(*np.searchsorted(labels[order], [first, last]))]
+            part = order[slice(*np.searchsorted(in_order, [first, last]))]
             sums.append(_add_up(rows[part], labels[part] - first, last - first))
         return np.concatenate(sums)
     return _add_up(rows, labels, n_groups)
 
 
 def _add_up(rows: NDArray[np.floating], labels: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
-    ones = np.ones(len(labels))
-    membership = sparse.csr_array((ones, (labels, np.arange(len(labels)))), shape=(n_groups, len(labels)))
+    member = np.flatnonzero(labels >= 0)
+    shape = (n_groups, len(labels))
+    membership = sparse.csr_array((np.ones(len(member)), (labels[member], member)), shape=shape)
     return np.asarray(membership @ rows, dtype=np.float64)
 
 

@@ -85,8 +85,8 @@ def find_neighbours(
     engine : {"auto", "exact", "cells", "faiss"}
         ``"auto"`` compares all pairs of up to 60,000 rows. Of more it takes cells, as many a row as find
         97 % of the neighbours of a sample of rows, unless that would take as long as comparing all pairs,
-        or the second copy of the rows that cells need does not fit into memory. Rows go to a GPU where
-        there is one, they are many and they fit.
+        or what cells need does not fit into memory. Rows go to a GPU where there is one, they are many and
+        they fit.
 
     Raises
     ------
@@ -104,10 +104,7 @@ def find_neighbours(
     _refuse_what_does_not_fit(len(features), n_neighbors, free)
     if engine == "faiss":
         return _search_inverted_file(features, n_neighbors)
-    is_small = (
-        len(features) <= _MAX_EXACT_ROWS
-        or memory_of_cells(len(features), features.shape[1], n_neighbors) > free
-    )
+    is_small = len(features) <= _MAX_EXACT_ROWS or memory_of_cells(len(features), n_neighbors) > free
     if engine == "exact" or (engine == "auto" and is_small):
         return _search_rounded(features, n_neighbors) or _search_exactly(features, n_neighbors)
     return _search_in_cells(features, n_neighbors, is_forced=engine == "cells")
@@ -118,9 +115,9 @@ def memory_of_neighbours(n_rows: int, n_neighbors: int) -> int:
     return n_rows * n_neighbors * 8
 
 
-def memory_of_cells(n_rows: int, width: int, n_neighbors: int) -> int:
-    """Return the bytes that a search in cells takes: the rows once more, their order, blocks, the answer."""
-    return n_rows * (4 * width + 48) + (1 << 30) + memory_of_neighbours(n_rows, n_neighbors)
+def memory_of_cells(n_rows: int, n_neighbors: int) -> int:
+    """Return the bytes that a search in cells takes: cells of rows and their order, blocks, the answer."""
+    return n_rows * 48 + (1 << 30) + memory_of_neighbours(n_rows, n_neighbors)
 
 
 def free_memory() -> float:

@@ -2,7 +2,8 @@
 
 Products of bytes take a third of the time of products of single precision on processors that have
 instructions for them. How far rounding can move a cosine is known, so that all rows that may be among the
-nearest are compared exactly, and what comes out is proven, not likely. Knows unit-length tensors only.
+nearest are compared exactly, and what comes out is proven, not likely. Where likely is enough, as for cells,
+the products of bytes alone rank. Knows unit-length tensors only.
 """
 
 from __future__ import annotations
@@ -18,10 +19,22 @@ from pnp_gcd.products import take_best
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["RoundedRows", "compare_some", "is_quick", "round_rows", "search_rounded"]
+__all__ = [
+    "RoundedRows",
+    "compare_some",
+    "is_quick",
+    "rank_columns",
+    "round_columns",
+    "round_rows",
+    "search_rounded",
+]
 
 # Products of bytes held at once: 16 Mi are 64 MiB. Numbers rounded at once: 8 Mi are 32 MiB.
 _BLOCK, _BLOCK_ROUNDED = 1 << 24, 1 << 23
+# Numbers rounded at once where a product follows: 3 MiB, which processors keep near.
+_BLOCK_NEAR = 3 << 18
+# Columns from which on rounding takes much less time than it saves.
+_MANY_COLUMNS = 257
 # Rows compared exactly, per neighbour wanted and beyond.
 _CANDIDATES_PER_NEIGHBOUR, _MORE_CANDIDATES = 3, 40
 # Rounding that moves cosines further than this proves too little.
@@ -102,6 +115,42 @@ def search_rounded(
         beyond = products_of_best[:, -1] / rounded.scale**2 + rounded.errors[part]
         is_proven[part] = ((best[:, -1] >= beyond) | (n_candidates == n_rows - 1)).numpy()
     return indices, similarities, is_proven
+
+
+def round_columns(columns: Tensor) -> Tensor | None:
+    """Return unit rows (n, d) as whole numbers of one scale, for :func:`rank_columns`.
+
+    None where single precision is quicker, or where bytes are too coarse.
+    """
+    if columns.device.type != "cpu" or columns.shape[1] < _MANY_COLUMNS or not is_quick():
+        return None
+    rounded = round_rows(columns)
+    return None if rounded is None else rounded.bytes
+
+
+def rank_columns(rows: Tensor, columns: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return whole numbers (m, n) that rank ``columns`` for each row, the nearest highest.
+
+    A row is rounded with a scale of its own: numbers of different rows cannot be compared.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (m, d)
+    columns : Tensor of shape (n, d), int8
+    out : Tensor of shape (m, n), int32, or None
+        Where to write it.
+    """
+    import torch
+
+    rounded = torch.empty(rows.shape, dtype=torch.int8)
+    step = max(1, _BLOCK_NEAR // rows.shape[1])
+    room = torch.empty((min(step, len(rows)), rows.shape[1]))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        whole = room[: len(part)]
+        scales = _LARGEST / torch.abs(part, out=whole).amax(dim=1, keepdim=True).clamp_(min=1e-6)
+        rounded[start : start + step] = torch.mul(part, scales, out=whole).round_()
+    return torch._int_mm(rounded, columns.T, out=out)
 
 
 def compare_some(rows: Tensor, asked: Tensor, others: Tensor) -> Tensor:

@@ -249,3 +249,16 @@ def test_adding_up_some_groups_after_the_others_changes_no_bit(monkeypatch):
     for at_once in (1, 100, 700):
         monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", at_once)
         np.testing.assert_array_equal(module._group_sums(rows, labels, 25), whole)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 21])
+def test_rows_of_no_group_count_nowhere(monkeypatch, at_once):
+    from pnp_gcd import clustering as module
+
+    monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(500, 7)).astype(np.float32), rng.integers(-1, 23, size=500)
+    grouped = labels >= 0
+    np.testing.assert_array_equal(
+        mean_directions(rows, labels), mean_directions(rows[grouped], labels[grouped])
+    )

@@ -120,6 +120,8 @@ def test_the_size_of_blocks_does_not_matter_to_cells(rows, monkeypatch, block):
     whole = cells.search_cells(tensor, found, 4, 3)
     monkeypatch.setattr(cells, "_BLOCK_CANDIDATES", block)
     monkeypatch.setattr(cells, "_BLOCK", block)
+    monkeypatch.setattr(cells, "_BLOCK_RANKED", block)
+    np.testing.assert_array_equal(cells.sort_rows(tensor, found.centres).ranked, found.ranked)
     blocked = cells.search_cells(tensor, found, 4, 3)
     np.testing.assert_array_equal(blocked[0], whole[0])
     np.testing.assert_allclose(blocked[1], whole[1], atol=1e-6)
@@ -241,7 +243,7 @@ def test_rows_that_are_asked_for_have_the_neighbours_they_have_among_all(rows):
     np.testing.assert_allclose(some.similarities, everyone.similarities[asked], rtol=1e-6)
 
 
-def test_cells_are_not_taken_where_their_copy_of_the_rows_does_not_fit(clustered_rows, monkeypatch):
+def test_cells_are_not_taken_where_their_blocks_do_not_fit(clustered_rows, monkeypatch):
     monkeypatch.setattr(module, "_MAX_EXACT_ROWS", 100)
     monkeypatch.setattr(module, "free_memory", lambda: 2.0**28)
     assert find_neighbours(clustered_rows, 15).recall == 1.0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from pnp_gcd import cells, rounded
 from pnp_gcd import neighbours as module
-from pnp_gcd import rounded
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.neighbours import _search_exactly, find_neighbours
 
@@ -72,6 +72,45 @@ def test_all_other_rows_may_be_asked_for(rows):
     indices, _, is_proven = rounded.search_rounded(tensor, rounded.round_rows(tensor), 20)
     assert is_proven.all()
     np.testing.assert_array_equal(indices, _search_exactly(rows[:40], 20).indices)
+
+
+def test_bytes_alone_rank_columns_nearly_as_products_do_each_row_by_its_own_scale(rows, monkeypatch):
+    monkeypatch.setattr(rounded, "is_quick", lambda: True)
+    monkeypatch.setattr(rounded, "_MANY_COLUMNS", 70)
+    spiked = np.concatenate([rows, unit_rows([[1000.0] + 69 * [0.0]])])  # leaves the other rows' bytes alone
+    tensor, columns = torch.from_numpy(spiked), torch.from_numpy(rows[:300])
+    whole = rounded.round_columns(columns)
+    ranked = rounded.rank_columns(tensor, whole)
+    cosines = tensor @ columns.T
+    best = cosines.gather(1, ranked.argmax(1)[:, None])[:, 0]
+    assert float((cosines.amax(1) - best).max()) < 0.01
+    assert float((ranked.argmax(1) == cosines.argmax(1)).float().mean()) > 0.98
+    room = torch.empty_like(ranked)
+    monkeypatch.setattr(rounded, "_BLOCK_NEAR", 700)
+    assert rounded.rank_columns(tensor, whole, out=room) is room
+    assert bool((room == ranked).all())
+
+
+@pytest.mark.parametrize(("is_quick", "width"), [(False, 70), (True, 71)])
+def test_columns_are_rounded_only_where_that_pays(rows, monkeypatch, is_quick, width):
+    monkeypatch.setattr(rounded, "is_quick", lambda: is_quick)
+    monkeypatch.setattr(rounded, "_MANY_COLUMNS", width)
+    assert rounded.round_columns(torch.from_numpy(rows)) is None
+
+
+def test_cells_of_wide_rows_are_chosen_by_bytes_and_find_as_many_neighbours_as_they_say(rows, monkeypatch):
+    monkeypatch.setattr(rounded, "is_quick", lambda: True)
+    monkeypatch.setattr(rounded, "_MANY_COLUMNS", 70)
+    called = []
+    rank = cells.rank_columns
+    monkeypatch.setattr(
+        cells, "rank_columns", lambda *given, **named: called.append(1) or rank(*given, **named)
+    )
+    found = find_neighbours(rows, 9, engine="cells")
+    assert called
+    recall = module.measure_recall(found.indices, _search_exactly(rows, 9).indices)
+    assert recall >= 0.95
+    assert found.recall == pytest.approx(recall, abs=0.03)
 
 
 def test_chosen_cosines_are_those_of_the_rows(rows):
