@@ -34,6 +34,7 @@ __all__ = [
     "cluster_features",
     "cluster_neighbours",
     "mean_directions",
+    "number_by_size",
 ]
 
 
@@ -183,7 +184,7 @@ def cluster_neighbours(
         )
     has_edge = graph.has_edge
     labels = np.full(graph.n_rows, -1, dtype=np.int64)
-    labels[has_edge] = _largest_first(_run_infomap(graph, settings.resolution, seed)[has_edge])
+    labels[has_edge] = number_by_size(_run_infomap(graph, settings.resolution, seed)[has_edge])
     centroids = mean_directions(features, labels)
     if not has_edge.all():
         labels[~has_edge] = (features[~has_edge] @ centroids.T).argmax(axis=1)
@@ -297,7 +298,7 @@ def _parts(counts: NDArray[np.int64]) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
 
 
-def _largest_first(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def number_by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Renumber communities 0 … K−1 by falling size, ties by first row."""
     _, first, dense, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -counts))

@@ -25,6 +25,7 @@ from pnp_gcd.merging import (
     own_communities,
 )
 from pnp_gcd.neighbours import Neighbours, find_neighbours
+from pnp_gcd.parting import part_communities
 
 __all__ = [
     "Communities",
@@ -140,6 +141,8 @@ def find_communities(
     if neighbours is None:
         neighbours = find_neighbours(members, n_searched(settings.n_neighbors, len(members)))
     clustering = cluster_neighbours(members, neighbours, settings, seed=seed)
+    if usual is not None:
+        clustering = part_communities(members, clustering, codes[clustered], usual)
     homes = np.empty(len(features), dtype=np.int64)
     homes[clustered] = clustering.labels
     if not clustered.all():

@@ -27,6 +27,7 @@ FLOORS = {
         "matching",
         "merging",
         "balancing",
+        "parting",
         "sizing",
         "grouping",
         "refinement",

@@ -10,11 +10,11 @@ from sklearn.metrics import adjusted_rand_score
 from pnp_gcd.clustering import (
     GraphSettings,
     NeighbourGraph,
-    _largest_first,
     build_graph,
     cluster_features,
     cluster_neighbours,
     mean_directions,
+    number_by_size,
 )
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
@@ -224,7 +224,7 @@ def test_mean_directions_are_unit_means_of_groups():
 
 
 def test_communities_of_one_size_are_numbered_by_their_first_row():
-    assert _largest_first(np.array([7, 3, 7, 3, 9, 9, 9])).tolist() == [1, 2, 1, 2, 0, 0, 0]
+    assert number_by_size(np.array([7, 3, 7, 3, 9, 9, 9])).tolist() == [1, 2, 1, 2, 0, 0, 0]
 
 
 @pytest.mark.parametrize("order", ["cluster, import, cluster", "import, cluster, cluster"])
