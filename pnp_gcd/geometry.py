@@ -241,8 +241,7 @@ def _principal_axes(
     keep = min(width, max(n_rows - 1, 1), n_components or width)
     if width <= _MAX_EXACT_WIDTH:
         covariance = centred.T @ centred / n_rows
-        variances, axes = linalg.eigh(covariance, subset_by_index=(width - keep, width - 1))
-        variances, axes = variances[::-1], axes[:, ::-1]
+        variances, axes = _largest_directions(covariance, keep)
     else:
         from sklearn.utils.extmath import randomized_svd
 
@@ -251,6 +250,20 @@ def _principal_axes(
     carries = variances > max(variances[0], 0.0) * 1e-13
     keep = max(1, min(keep, int(carries.sum())))
     return np.maximum(variances[:keep], 0.0), axes[:, :keep]
+
+
+def _largest_directions(
+    covariance: NDArray[np.float64], n_kept: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest eigenvalues (n_kept,), falling, and their eigenvectors (d, n_kept)."""
+    width = len(covariance)
+    try:
+        variances, axes = linalg.eigh(covariance, subset_by_index=(width - n_kept, width - 1))
+    except linalg.LinAlgError:
+        # LAPACK's routine for some of them gives up on some machines where many are equal; that for all does not.
+        variances, axes = linalg.eigh(covariance, driver="evd")
+        variances, axes = variances[width - n_kept :], axes[:, width - n_kept :]
+    return variances[::-1], axes[:, ::-1]
 
 
 def class_residuals(rows: NDArray[np.floating], codes: NDArray[np.int64]) -> NDArray[np.floating]:

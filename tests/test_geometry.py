@@ -240,3 +240,25 @@ def test_few_columns_are_all_kept():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 20)) * np.geomspace(1, 1e-4, 20)
     assert fit_geometry(reduce_rows(rows), np.full(500, -1), whitening="soft-total").n_columns == 20
+
+
+def test_directions_are_found_where_the_routine_for_some_of_them_gives_up(monkeypatch):
+    """On some machines LAPACK does so on its own account, for rows that are one in one column each."""
+    rows = np.random.default_rng(0).normal(size=(50, 12))
+    expected = reduce_rows(rows, n_components=5)
+    decompose = linalg.eigh
+
+    def give_up(matrix, *, subset_by_index=None, **options):
+        if subset_by_index is not None:
+            raise linalg.LinAlgError("Internal Error.")
+        return decompose(matrix, **options)
+
+    monkeypatch.setattr(linalg, "eigh", give_up)
+    found = reduce_rows(rows, n_components=5)
+    np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-10)
+    np.testing.assert_allclose(np.abs(found.coordinates), np.abs(expected.coordinates), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", range(20, 60, 5))
+def test_rows_that_are_one_in_one_column_each_are_reduced(n_rows):
+    assert np.isfinite(reduce_rows(np.eye(n_rows)).coordinates).all()
