@@ -260,7 +260,7 @@ def _largest_directions(
     try:
         variances, axes = linalg.eigh(covariance, subset_by_index=(width - n_kept, width - 1))
     except linalg.LinAlgError:
-        # LAPACK's routine for some of them gives up on some machines where many are equal; that for all does not.
+        # Where many are equal, LAPACK may give up on finding some of them; it finds all.
         variances, axes = linalg.eigh(covariance, driver="evd")
         variances, axes = variances[width - n_kept :], axes[:, width - n_kept :]
     return variances[::-1], axes[:, ::-1]
