@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pnp_gcd.balancing import balance_groups
 from pnp_gcd.clustering import Clustering, GraphSettings, cluster_neighbours
 from pnp_gcd.merging import (
+    FAR_LINK_NEIGHBOURS,
     LINK_NEIGHBOURS,
     ClassSizes,
     MergePath,
@@ -92,9 +93,10 @@ class Communities(NamedTuple):
         """Rows of each community."""
         return np.bincount(self.homes[self.homes >= 0], minlength=self.path.n_communities)
 
-    def count_links(self) -> NDArray[np.float64]:
-        """Return a symmetric (K, K) count of neighbour edges between communities."""
-        return count_links(self.neighbours, self.homes[self.clustered], self.path.n_communities)
+    def count_far_links(self) -> NDArray[np.float64]:
+        """Return a symmetric (K, K) count of edges to near and farther neighbours between communities."""
+        homes = self.homes[self.clustered]
+        return count_links(self.neighbours, homes, self.path.n_communities, n_neighbors=FAR_LINK_NEIGHBOURS)
 
 
 def smallest_class(n_neighbors: int) -> int:
@@ -104,7 +106,7 @@ def smallest_class(n_neighbors: int) -> int:
 
 def n_searched(n_neighbors: int, n_rows: int) -> int:
     """Return how many neighbours to search for: enough for the graph and for links between communities."""
-    return min(max(n_neighbors, LINK_NEIGHBOURS), n_rows - 1)
+    return min(max(n_neighbors, FAR_LINK_NEIGHBOURS), n_rows - 1)
 
 
 def find_communities(
@@ -236,7 +238,7 @@ def group_communities(
     if usual is None:
         group = path.groups_after(n_merges)
     else:
-        links, ownership = communities.count_links(), communities.ownership
+        links, ownership = communities.count_far_links(), communities.ownership
         group = balance_groups(path, n_merges, links, sizes, ownership, usual, min_size=min_size)
     if not n_known and not len(_new_groups(group, sizes, owner, min_size)):
         min_size = 1  # without known classes something has to be a class

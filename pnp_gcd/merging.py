@@ -18,6 +18,7 @@ from pnp_gcd.matching import count_overlap, match_by_overlap
 from pnp_gcd.neighbours import Neighbours
 
 __all__ = [
+    "FAR_LINK_NEIGHBOURS",
     "LINK_NEIGHBOURS",
     "ClassSizes",
     "MergePath",
@@ -29,6 +30,8 @@ __all__ = [
 
 # Edges of a row that count as links between communities.
 LINK_NEIGHBOURS = 20
+# So many, where pieces of one class that lie apart shall still be linked.
+FAR_LINK_NEIGHBOURS = 40
 # A community is a known class's if its labelled share is at least this part of the usual one.
 _SHARE_GATE = 0.45
 # A community is surely new if a known class would show so few labels less often than this.
@@ -185,9 +188,15 @@ def _expected_share(
     return share
 
 
-def count_links(neighbours: Neighbours, homes: NDArray[np.int64], n_communities: int) -> NDArray[np.float64]:
+def count_links(
+    neighbours: Neighbours,
+    homes: NDArray[np.int64],
+    n_communities: int,
+    *,
+    n_neighbors: int = LINK_NEIGHBOURS,
+) -> NDArray[np.float64]:
     """Return a symmetric (K, K) count of neighbour edges between communities."""
-    targets = neighbours.nearest(LINK_NEIGHBOURS).indices
+    targets = neighbours.nearest(n_neighbors).indices
     sources = np.repeat(homes, targets.shape[1])
     cells = sources * n_communities + homes[targets.ravel()]
     links = np.bincount(cells, minlength=n_communities**2).reshape(n_communities, n_communities)

@@ -202,7 +202,7 @@ def labelled_groups():
 def test_communities_are_clustered_owned_and_linked(labelled_groups):
     features, groups, codes = labelled_groups
     found = find_communities(features, codes, GRAPH, n_known=2, seed=0)
-    near = find_neighbours(features, 20)
+    near = find_neighbours(features, 40)
     clustering = cluster_neighbours(features, near, GRAPH)
     owners = own_communities(codes, clustering.labels, 2, 4)
     path = find_merges(count_links(near, clustering.labels, 4), np.bincount(clustering.labels), owners)
@@ -253,7 +253,7 @@ def test_the_smallest_class_is_a_quarter_of_the_neighbours(n_neighbors, size):
 
 
 @pytest.mark.parametrize(
-    ("n_neighbors", "n_rows", "searched"), [(5, 100, 20), (40, 100, 40), (5, 8, 7), (40, 30, 29)]
+    ("n_neighbors", "n_rows", "searched"), [(5, 100, 40), (60, 100, 60), (5, 8, 7), (40, 30, 29)]
 )
 def test_neighbours_are_searched_for_graph_and_links_as_far_as_rows_go(n_neighbors, n_rows, searched):
     assert n_searched(n_neighbors, n_rows) == searched

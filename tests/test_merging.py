@@ -87,6 +87,10 @@ def test_only_the_twenty_nearest_neighbours_are_links():
     indices = np.tile(np.arange(1, 31), (31, 1))
     links = count_links(Neighbours(indices, np.ones((31, 30), np.float32)), np.zeros(31, np.int64), 1)
     assert links[0, 0] == 2 * 31 * 20
+    far = count_links(
+        Neighbours(indices, np.ones((31, 30), np.float32)), np.zeros(31, np.int64), 1, n_neighbors=25
+    )
+    assert far.tolist() == [[2 * 31 * 25]]
 
 
 # --- merges ------------------------------------------------------------------------------------------------
