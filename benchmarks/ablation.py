@@ -2,6 +2,9 @@
 
     python benchmarks/ablation.py [--data FILE.npz ...] [--seeds 0,1] [--only cosine-edges,untrained]
 
+Most variants are parameters. Steps that no parameter switches off are left out by putting another function in
+their place: ``nothing parted``, ``never balanced``, ``nothing refined``, ``sizes ignored``.
+
 Without a file (arrays X and y, rows are put on the unit sphere) the set is scikit-learn's digits. Half
 of the classes are known, half of their rows labelled, a tenth of all rows unseen. Cells are All / named /
 unseen accuracy in per cent (see ``pnp_gcd.metrics``) and the number of classes found, means over seeds.
@@ -10,8 +13,11 @@ unseen accuracy in per cent (see ``pnp_gcd.metrics``) and the number of classes 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from _common import LabelledSet, is_right, pair_classes, read_seeds, read_set, split_set
@@ -50,6 +56,40 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+def merge_only(path: Any, n_merges: int, *ignored: Any, **also_ignored: Any) -> Any:
+    """Stand in for ``balance_groups``."""
+    return path.groups_after(n_merges)
+
+
+def part_nothing(features: Any, clustering: Any, *ignored: Any) -> Any:
+    """Stand in for ``part_communities``."""
+    return clustering
+
+
+def refine_nothing(
+    features: Any, neighbours: Any, codes: Any, rows: Any, *ignored: Any, **also_ignored: Any
+) -> Any:
+    """Stand in for ``refine_rows``."""
+    return np.where(codes >= 0, codes, rows)
+
+
+def describe_nothing(*ignored: Any) -> None:
+    """Stand in for ``describe_sizes``: nobody knows how many rows a class has."""
+
+
+# Functions, by the place where they are called from, and what takes their place.
+STEPS: dict[str, dict[str, Callable[..., Any]]] = {
+    "nothing parted": {"grouping.part_communities": part_nothing},
+    "never balanced": {"grouping.balance_groups": merge_only},
+    "nothing parted or balanced": {
+        "grouping.part_communities": part_nothing,
+        "grouping.balance_groups": merge_only,
+    },
+    "nothing refined": {"calibration.refine_rows": refine_nothing, "probing.refine_rows": refine_nothing},
+    "sizes ignored": {"calibration.describe_sizes": describe_nothing},
+}
+
+
 def score(rows: LabelledSet, seed: int, parameters: dict[str, Any]) -> list[float]:
     """Return All, named and unseen accuracy in per cent, and the number of classes."""
     data = split_set(rows, seed)
@@ -83,7 +123,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, nargs="*", default=[])
     parser.add_argument("--seeds", type=read_seeds, default=[0])
     parser.add_argument(
-        "--only", default=",".join(VARIANTS), help="variants, spaces or hyphens between words"
+        "--only", default=",".join([*VARIANTS, *STEPS]), help="variants, spaces or hyphens between words"
     )
     arguments = parser.parse_args()
     sets = read_sets(arguments.data)
@@ -96,7 +136,11 @@ def main() -> None:
     for name in arguments.only.replace("-", " ").replace("soft ", "soft-").split(","):
         cells = []
         for rows in sets.values():
-            means = np.mean([score(rows, seed, VARIANTS[name]) for seed in arguments.seeds], axis=0)
+            with ExitStack() as stack:
+                for place, other in STEPS.get(name, {}).items():
+                    stack.enter_context(mock.patch(f"pnp_gcd.{place}", other))
+                scores = [score(rows, seed, VARIANTS.get(name, {})) for seed in arguments.seeds]
+            means = np.mean(scores, axis=0)
             cells.append(f"{means[0]:.1f} / {means[1]:.1f} / {means[2]:.1f}, {means[3]:.0f}")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
