@@ -8,7 +8,7 @@ classes stays as it is. Knows communities, links and sizes: no features, no rows
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ def balance_groups(
         groups.make(exchange)
     out = np.empty(path.n_communities, dtype=np.int64)
     for group in groups.groups:
-        out[group.members] = group.members[0]
+        out[group.members] = group.members.min()
     return out
 
 
@@ -107,33 +107,36 @@ class _Groups:
         self.place = np.empty(len(sizes), dtype=np.int64)
         for place, group in enumerate(groups):
             self.place[group.members] = place
-        self.sizes, self.loss = np.zeros(len(groups)), np.full(len(groups), np.inf)
-        self.owner, self.is_new = np.full(len(groups), -1), np.zeros(len(groups), dtype=bool)
-        self.links = np.zeros((len(groups), len(groups)))
-        self._describe(range(len(groups)))
+        n_groups = len(groups)
+        self.sizes, self.fit, self.loss = (np.zeros(n_groups) for _ in range(3))
+        self.owner, self.is_new = np.full(n_groups, -1), np.zeros(n_groups, dtype=bool)
+        self.links, self.gain = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
+        self._describe(range(n_groups))
 
     def _describe(self, places: range | tuple[int, ...]) -> None:
         """Work out what is known of the groups at these places."""
         for place in places:
             group = self.groups[place]
             self.sizes[place] = self.community_sizes[group.members].sum()
+            self.fit[place] = self._fit(self.sizes[place])
             self.owner[place] = self.ownership.owner[group.members].max()
             self.is_new[place] = self.ownership.is_new[group.members].any()
             self.loss[place] = self._lose_by_parting(group)
             to_communities = self.community_links[group.members].sum(axis=0)
             to_groups = np.bincount(self.place, weights=to_communities, minlength=len(self.groups))
-            self.links[place], self.links[:, place] = to_groups, to_groups
+            self.links[place] = self.links[:, place] = to_groups
+        for place in places:
+            self.gain[place] = self.gain[:, place] = self._gain_by_merging(place)
 
     def _is_class(self, members: NDArray[np.int64]) -> bool:
         """Tell whether a group of these communities counts as a new class."""
         is_owned = self.ownership.owner[members].max() >= 0
         return bool(not is_owned and self.community_sizes[members].sum() >= self.min_size)
 
-    def _fit(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _fit(self, sizes: Any) -> Any:
         """Return the logarithm of how usual groups of these sizes are."""
         beyond = (np.log(np.maximum(sizes, 1.0)) - self.usual.mean) / self.usual.width
-        out: NDArray[np.float64] = -0.5 * beyond**2
-        return out
+        return -0.5 * beyond**2
 
     def _lose_by_parting(self, group: _Group) -> float:
         """Return what parting a group loses; infinite where that would not make one class more."""
@@ -148,29 +151,34 @@ class _Groups:
         fit = self._fit(np.array([first + second, first, second]))
         return float(np.log(n_links / (first * second)) + fit[0] - fit[1] - fit[2])
 
-    def _gain_by_merging(self) -> NDArray[np.float64]:
-        """Return what merging two groups (G, G) gains; −inf where it may not be, or would end no class."""
+    def _gain_by_merging(self, place: int) -> NDArray[np.float64]:
+        """Return what merging a group with each other (G,) gains; −inf where that is no merge of an exchange.
+
+        It has to end one class, known classes stay apart, and what is surely new joins none of them.
+        """
+        sizes, fit = self.sizes, self.fit
         with np.errstate(divide="ignore"):
-            gain = np.log(self.links / np.outer(self.sizes, self.sizes))
-        fit = self._fit(self.sizes)
-        gain += self._fit(self.sizes[:, None] + self.sizes) - fit[:, None] - fit
+            gain = np.log(self.links[place] / (sizes[place] * sizes))
+        gain += self._fit(sizes[place] + sizes) - fit[place] - fit
         owned = self.owner >= 0
-        counts = ~owned & (self.sizes >= self.min_size)
-        may = counts[:, None] & (counts | (owned & ~self.is_new[:, None]))
+        counts = ~owned & (sizes >= self.min_size)
+        may_join = counts & ~self.is_new
+        may = (counts[place] & (counts | (owned & may_join[place]))) | (owned[place] & may_join)
         gain[~may] = -np.inf
-        np.fill_diagonal(gain, -np.inf)
+        gain[place] = -np.inf
         return gain
 
     def best_exchange(self) -> _Exchange | None:
         """Return the exchange that gains most, None where there is none."""
-        gain, best = self._gain_by_merging(), None
+        best = None
         for parted in np.argsort(self.loss, kind="stable")[:_N_PARTED].tolist():
             if not np.isfinite(self.loss[parted]):
                 break
-            others = gain.copy()
-            others[parted] = others[:, parted] = -np.inf
-            one, other = np.unravel_index(others.argmax(), others.shape)
-            gained = float(others[one, other] - self.loss[parted])
+            own = self.gain[parted].copy()  # a group that comes apart does not merge
+            self.gain[parted] = self.gain[:, parted] = -np.inf
+            one, other = np.unravel_index(self.gain.argmax(), self.gain.shape)
+            gained = float(self.gain[one, other] - self.loss[parted])
+            self.gain[parted] = self.gain[:, parted] = own
             if np.isfinite(gained) and (best is None or gained > best.gain):
                 best = _Exchange(gained, parted, (int(one), int(other)))
         return best
