@@ -61,9 +61,9 @@ def merge_only(path: Any, n_merges: int, *ignored: Any, **also_ignored: Any) -> 
     return path.groups_after(n_merges)
 
 
-def part_nothing(features: Any, clustering: Any, *ignored: Any) -> Any:
+def part_nothing(features: Any, homes: Any, *ignored: Any) -> Any:
     """Stand in for ``part_communities``."""
-    return clustering
+    return homes
 
 
 def refine_nothing(
@@ -126,6 +126,10 @@ def main() -> None:
         "--only", default=",".join([*VARIANTS, *STEPS]), help="variants, spaces or hyphens between words"
     )
     arguments = parser.parse_args()
+    names = arguments.only.replace("-", " ").replace("soft ", "soft-").split(",")
+    unknown = [name for name in names if name not in VARIANTS and name not in STEPS]
+    if unknown:
+        parser.error(f"--only names {unknown[0]!r}, which is none of: {', '.join([*VARIANTS, *STEPS])}.")
     sets = read_sets(arguments.data)
     print(
         "| variant | "
@@ -133,7 +137,7 @@ def main() -> None:
         + " |"
     )
     print("|---" * (len(sets) + 1) + "|", flush=True)
-    for name in arguments.only.replace("-", " ").replace("soft ", "soft-").split(","):
+    for name in names:
         cells = []
         for rows in sets.values():
             with ExitStack() as stack:

@@ -303,7 +303,7 @@ class _Search:
         plain = self._weigh(setting, len(self.hidings))
         if self.usual is None or not plain.found:
             return self._note(plain)
-        balanced = self._weigh(setting._replace(is_balanced=True), len(self.hidings))
+        balanced = self._weigh(setting._replace(is_balanced=True), len(self.hidings), plain.counted)
         is_better = balanced.score > plain.score + _BALANCE_MARGIN
         other, chosen = (plain, balanced) if is_better else (balanced, plain)
         self._note(other)
@@ -369,20 +369,14 @@ class _Search:
         """Count and score one setting over some hidings, and note it in the table."""
         return self._note(self._weigh(setting, n_hidings))
 
-    def _weigh(self, setting: _Setting, n_hidings: int) -> _Result:
-        """Count and score one setting over some hidings."""
+    def _weigh(self, setting: _Setting, n_hidings: int, counted: ClassCount | None = None) -> _Result:
+        """Count, unless that was done, and score one setting over some hidings."""
         try:
             communities = [self._communities(setting, which) for which in range(n_hidings)]
         except EmptyGraphError:
             return _Result(setting, 0.0, ClassCount(0.0, 0.0), [], 0.0)
-        hidings = self.hidings[:n_hidings]
         min_size = smallest_class(setting.graph.n_neighbors)
-        trials = [
-            CountingTrial(hiding, found.homes, found.ownership, found.path)
-            for hiding, found in zip(hidings, communities, strict=True)
-        ]
-        by_hiding = count_new_classes(trials, self.mixture, min_size=min_size)
-        count = by_hiding if self.usual is None else combine_counts(by_hiding, self.by_size)
+        count = self._count(communities, min_size) if counted is None else counted
         share = split_shares(self.mixture, count.n_new)
         n_classes = self.n_known + round(count.n_new)
         found = [
@@ -392,6 +386,15 @@ class _Search:
         score = float(np.mean([judged.score for judged in found]))
         n_communities = float(np.mean([c.path.n_communities for c in communities]))
         return _Result(setting, score, count, found, n_communities)
+
+    def _count(self, communities: list[Communities], min_size: int) -> ClassCount:
+        """Count the new classes, by hidden ones and by sizes."""
+        trials = [
+            CountingTrial(hiding, found.homes, found.ownership, found.path)
+            for hiding, found in zip(self.hidings, communities, strict=False)
+        ]
+        by_hiding = count_new_classes(trials, self.mixture, min_size=min_size)
+        return by_hiding if self.usual is None else combine_counts(by_hiding, self.by_size)
 
     def _judge(
         self,

@@ -33,7 +33,7 @@ __all__ = ["Checkpoints", "describe_fit", "fingerprint_fit"]
 
 _LOG = logging.getLogger(__name__)
 # Of the files; another number is another fingerprint.
-_FORMAT = 1
+_FORMAT = 2
 # What changes nothing in a result.
 _WITHOUT_EFFECT = ("on_interrupt", "checkpoint_dir")
 # Packages whose other versions may give other last digits.

@@ -143,17 +143,18 @@ def find_communities(
     if neighbours is None:
         neighbours = find_neighbours(members, n_searched(settings.n_neighbors, len(members)))
     clustering = cluster_neighbours(members, neighbours, settings, seed=seed)
+    labels = clustering.labels
     if usual is not None:
-        clustering = part_communities(members, clustering, codes[clustered], usual)
+        labels = part_communities(members, labels, codes[clustered], usual)
     homes = np.empty(len(features), dtype=np.int64)
-    homes[clustered] = clustering.labels
+    homes[clustered] = labels
     if not clustered.all():
         homes[~clustered] = vote_for_communities(features[~clustered], clustering, members)
     at_home = homes >= 0
-    n_communities = clustering.n_communities
+    n_communities = int(labels.max(initial=-1)) + 1
     ownership = own_communities(codes[at_home], homes[at_home], n_known, n_communities, usual=usual)
     sizes = np.bincount(homes[at_home], minlength=n_communities)
-    links = count_links(neighbours, clustering.labels, n_communities)
+    links = count_links(neighbours, labels, n_communities)
     path = find_merges(links, sizes, ownership, usual=usual)
     return Communities(homes, neighbours, clustered, ownership, path)
 

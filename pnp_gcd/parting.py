@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from pnp_gcd.clustering import Clustering, mean_directions, number_by_size
+from pnp_gcd.clustering import mean_directions, number_by_size
 from pnp_gcd.geometry import unit_rows
 from pnp_gcd.matching import count_overlap
 from pnp_gcd.merging import ClassSizes
@@ -23,50 +23,54 @@ _SURELY_SHARED = 0.01
 # Labelled rows of the known class, and part of all labelled rows, without which nobody speaks for it.
 _FEWEST_LABELS = 2
 _CLEAR_PART = 0.6
+# By so many standard errors the labelled share may be lower than estimated; it is never higher than this.
+_N_ERRORS = 2.0
+_MOST_LABELLED = 0.9
 # Rows beyond those of the known class that are worth a community.
 _FEWEST_ROWS = 4
 _MAX_ROUNDS = 10
 
 
 def part_communities(
-    features: NDArray[np.float32], clustering: Clustering, codes: NDArray[np.int64], usual: ClassSizes
-) -> Clustering:
-    """Return the communities, with those in two that hold more rows than their known class has.
+    features: NDArray[np.float32], homes: NDArray[np.int64], codes: NDArray[np.int64], usual: ClassSizes
+) -> NDArray[np.int64]:
+    """Return the community of each row, with those in two that hold more rows than their known class has.
 
     Parameters
     ----------
     features : ndarray of shape (n, d)
         Unit-length rows.
-    clustering : Clustering
-        Of these rows.
+    homes : ndarray of shape (n,)
+        Community of each row, 0 … K−1.
     codes : ndarray of shape (n,)
         Known-class codes, −1 for unlabelled rows.
     usual : ClassSizes
         How many rows each known class has.
     """
-    labels, n_communities = clustering.labels.copy(), clustering.n_communities
-    n_beyond = _count_beyond(clustering, codes, usual)
+    parted = homes.copy()
+    n_communities = int(homes.max(initial=-1)) + 1
+    n_beyond = _count_beyond(homes, n_communities, codes, usual)
     for community in np.flatnonzero(n_beyond):
-        rows = np.flatnonzero(clustering.labels == community)
+        rows = np.flatnonzero(homes == community)
         leaving = _choose_leaving(features[rows], codes[rows] >= 0, int(n_beyond[community]))
         if leaving.sum() >= _FEWEST_ROWS:
-            labels[rows[leaving]] = n_communities
+            parted[rows[leaving]] = n_communities
             n_communities += 1
-    if n_communities == clustering.n_communities:
-        return clustering
-    labels = number_by_size(labels)
-    return Clustering(labels, mean_directions(features, labels), clustering.is_isolated)
+    return number_by_size(parted)
 
 
-def _count_beyond(clustering: Clustering, codes: NDArray[np.int64], usual: ClassSizes) -> NDArray[np.int64]:
+def _count_beyond(
+    homes: NDArray[np.int64], n_communities: int, codes: NDArray[np.int64], usual: ClassSizes
+) -> NDArray[np.int64]:
     """Return how many rows (K,) are too many for the known class in each community, 0 if they may be its."""
-    n_known = len(usual.known)
-    labelled = codes >= 0
-    n_labels = count_overlap(codes[labelled], clustering.labels[labelled], n_known, clustering.n_communities)
-    share = np.minimum(np.bincount(codes[labelled], minlength=n_known) / np.maximum(usual.known, 1.0), 1.0)
-    owner = n_labels.argmax(axis=1)
-    shown, all_labels = n_labels.max(axis=1), n_labels.sum(axis=1)
-    sizes = np.bincount(clustering.labels, minlength=clustering.n_communities) - (all_labels - shown)
+    n_known, labelled = len(usual.known), codes >= 0
+    n_labels = count_overlap(codes[labelled], homes[labelled], n_known, n_communities)
+    # It is an estimate, and that a class is labelled wholly nobody knows.
+    share = np.bincount(codes[labelled], minlength=n_known) / np.maximum(usual.known, 1.0)
+    share = np.minimum(share * np.exp(-_N_ERRORS * usual.shift), _MOST_LABELLED)
+    owner, all_labels = n_labels.argmax(axis=1), n_labels.sum(axis=1)
+    shown = n_labels.max(axis=1)
+    sizes = np.bincount(homes, minlength=n_communities) - (all_labels - shown)
     beyond = sizes - shown / np.maximum(share[owner], 1e-9)
     is_clear = (shown >= _FEWEST_LABELS) & (shown >= _CLEAR_PART * all_labels)
     is_shared = binom.cdf(shown, sizes, share[owner]) < _SURELY_SHARED

@@ -242,3 +242,39 @@ def test_very_few_rows_are_calibrated(world, n_rows):
     found = calibrate(reduce_rows(rows), codes, Request(), seed=0)
     assert 1 <= found.graph.n_neighbors < len(rows)
     assert np.isfinite(found.count).all()
+
+
+# --- balancing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gain", "is_chosen"), [(0.004, True), (0.002, False), (-0.1, False)])
+def test_groups_are_balanced_if_hidden_classes_are_found_better_so(many_known, monkeypatch, gain, is_chosen):
+    weigh = module._Search._weigh
+
+    def scored(self, setting, n_hidings, *counted):
+        score = 0.5 + gain * setting.is_balanced
+        return weigh(self, setting, n_hidings, *counted)._replace(score=score)
+
+    monkeypatch.setattr(module._Search, "_weigh", scored)
+    found = run(many_known)
+    assert found.is_balanced is is_chosen
+    last = found.table[-2:]
+    assert [row["is_balanced"] for row in last] == [not is_chosen, is_chosen]  # the chosen one is the last
+    assert setting_of(last[0]) == setting_of(last[1]) == chosen_setting(found)
+    assert not any(row["is_balanced"] for row in found.table[:-2])
+
+
+def test_only_balanced_trials_are_told_the_sizes_to_balance_by(many_known, monkeypatch):
+    seen = []
+    group = module.group_communities
+
+    def watched(communities, *, usual=None, **options):
+        seen.append(usual is not None)
+        return group(communities, usual=usual, **options)
+
+    monkeypatch.setattr(module, "group_communities", watched)
+    found = run(many_known)
+    n_last = len(hide_classes(codes_of(many_known), 0))
+    assert seen[-n_last:] == [True] * n_last
+    assert not any(seen[:-n_last])
+    assert found.table[-1]["n_classes"] == found.table[-2]["n_classes"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -18,7 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from test_image_mode import make_pictures, small
 
-from pnp_gcd import PNPDiscoverer
+from pnp_gcd import PNPDiscoverer, training
 from pnp_gcd.atomic_files import take_lock
 from pnp_gcd.checkpoint_files import CheckpointFolder, DamagedCheckpointError, State
 from pnp_gcd.checkpoints import Checkpoints, fingerprint_fit
@@ -96,6 +97,27 @@ def test_a_fit_that_was_stopped_ends_as_one_that_was_not(arguments, whole, tmp_p
     assert_same_fit(quick(checkpoint_dir=tmp_path).fit(*arguments), whole)
     assert seen == list(range(epoch, 4))  # what was done is not done again
     assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_a_fit_goes_on_with_groups_balanced_or_not_as_it_began(arguments, tmp_path, monkeypatch, is_balanced):
+    calibrate = training.calibrate
+    monkeypatch.setattr(
+        training,
+        "calibrate",
+        lambda *args, **options: replace(calibrate(*args, **options), is_balanced=is_balanced),
+    )
+    stop(monkeypatch, quick(checkpoint_dir=tmp_path), arguments, 1)
+    seen = []
+    original = Trainer.__init__
+
+    def made(self, source, codes, probing, *others):
+        seen.append(probing.is_balanced)
+        original(self, source, codes, probing, *others)
+
+    monkeypatch.setattr(Trainer, "__init__", made)
+    quick(checkpoint_dir=tmp_path).fit(*arguments)
+    assert seen == [is_balanced]
 
 
 def test_checkpoints_change_nothing(arguments, whole, tmp_path):

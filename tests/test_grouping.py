@@ -16,7 +16,14 @@ from pnp_gcd.grouping import (
     smallest_class,
     vote_for_communities,
 )
-from pnp_gcd.merging import MergePath, Ownership, count_links, find_merges, own_communities
+from pnp_gcd.merging import (
+    ClassSizes,
+    MergePath,
+    Ownership,
+    count_links,
+    find_merges,
+    own_communities,
+)
 from pnp_gcd.neighbours import Neighbours, find_neighbours
 
 
@@ -291,6 +298,67 @@ def test_classes_that_no_edge_joins_are_counted_as_they_lie_within_the_interval(
     found = find_communities(features, codes, GraphSettings(5), n_known=2, seed=0)
     grouping = group_communities(found, n_known=2, min_size=2, n_classes=5, interval=interval)
     assert grouping.n_classes == n_found
+
+
+# --- sizes of classes, if they are known -------------------------------------------------------------------
+
+
+def whole_and_halves():
+    """Three new classes of 60 rows: two merged into one group, the third in two halves; a known one apart."""
+    homes = np.repeat([0, 1, 2, 3, 4], [60, 60, 30, 30, 60])
+    rng = np.random.default_rng(0)
+    near = np.array([rng.choice(np.flatnonzero(homes == home), 40) for home in homes])
+    near[:60, :4], near[60:120, :4] = rng.integers(60, 120, (60, 4)), rng.integers(0, 60, (60, 4))
+    near[120:150, :3], near[150:180, :3] = rng.integers(150, 180, (30, 3)), rng.integers(120, 150, (30, 3))
+    owner = np.array([-1, -1, -1, -1, 0])
+    path = MergePath(5, np.array([0]), np.array([1]), np.array([0.01]))
+    neighbours = Neighbours(near.astype(np.int32), np.ones(near.shape, dtype=np.float32))
+    return Communities(homes, neighbours, np.ones(240, dtype=bool), Ownership(owner, owner < 0), path)
+
+
+USUAL = ClassSizes(np.log(60), 0.1, 0.0, np.array([60.0]))
+
+
+def test_groups_are_balanced_if_sizes_are_known_and_a_number_is_asked_for():
+    world = whole_and_halves()
+    asked = {"n_known": 1, "min_size": 5, "n_classes": 4}
+    merged = class_of_each(group_communities(world, **asked), world.homes)
+    assert merged[0] == merged[1]
+    assert merged[2] != merged[3]
+    balanced = group_communities(world, **asked, usual=USUAL)
+    found = class_of_each(balanced, world.homes)
+    assert found[2] == found[3]
+    assert len({found[0], found[1], found[2], found[4]}) == 4
+    assert balanced.n_classes == 4
+    by_cut = group_communities(world, n_known=1, min_size=5, cut=0.005, usual=USUAL)
+    assert class_of_each(by_cut, world.homes) == merged
+
+
+def test_classes_that_lie_apart_are_not_balanced(monkeypatch):
+    monkeypatch.setattr(module, "_fall_apart", lambda communities: True)
+    world = whole_and_halves()
+    found = group_communities(world, n_known=1, min_size=5, n_classes=4, interval=(3, 5), usual=USUAL)
+    merged = class_of_each(found, world.homes)
+    assert merged[0] == merged[1]
+    assert merged[2] != merged[3]
+
+
+def test_communities_are_parted_by_the_sizes_of_known_classes(monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], [40, 30, 60])
+    centres = np.array([[1.0, 0, 0, 0, 0, 0], [1.0, 0.5, 0, 0, 0, 0], [0, 0, 1.0, 0, 0, 0]])
+    features = unit_rows(centres[truth] + 0.05 * rng.normal(size=(130, 6)))
+    codes = np.where(np.arange(130) < 20, 0, -1)
+    together = (truth == 2).astype(np.int64)  # classes that are alike, in one community
+    clustering = Clustering(together, mean_directions(features, together), np.zeros(130, dtype=bool))
+    monkeypatch.setattr(module, "cluster_neighbours", lambda *args, **options: clustering)
+    plain = find_communities(features, codes, GRAPH, n_known=1, seed=0)
+    np.testing.assert_array_equal(plain.homes, together)
+    usual = ClassSizes(np.log(40), 0.1, 0.0, np.array([40.0]))
+    parted = find_communities(features, codes, GRAPH, n_known=1, seed=0, usual=usual)
+    np.testing.assert_array_equal(parted.homes, np.array([1, 2, 0])[truth])
+    assert parted.path.n_communities == 3
+    assert parted.ownership.owner.tolist() == [-1, 0, -1]
 
 
 # --- pieces ------------------------------------------------------------------------------------------------

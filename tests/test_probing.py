@@ -10,6 +10,7 @@ from pnp_gcd import probing
 from pnp_gcd.clustering import GraphSettings
 from pnp_gcd.exceptions import EmptyGraphError
 from pnp_gcd.geometry import unit_rows
+from pnp_gcd.merging import ClassSizes
 from pnp_gcd.probing import ProbeSettings, probe_classes
 
 SETTINGS = ProbeSettings(GraphSettings(10))
@@ -133,3 +134,20 @@ def test_a_threshold_of_our_own_cuts_the_same_part_of_the_edges_in_any_features(
     for rows in (features, tighter):
         probe_classes(rows, codes, change(cut_part=0.2), seed=0)
     np.testing.assert_allclose(seen, 0.2, atol=0.01)
+
+
+@pytest.mark.parametrize(("is_balanced", "handed_on"), [(False, None), (True, "usual")])
+def test_sizes_are_handed_on_for_balancing_only_if_asked_for(
+    features, codes, monkeypatch, is_balanced, handed_on
+):
+    seen = []
+    group = probing.group_communities
+
+    def watched(communities, *, usual=None, **options):
+        seen.append(usual)
+        return group(communities, usual=usual, **options)
+
+    monkeypatch.setattr(probing, "group_communities", watched)
+    usual = ClassSizes(np.log(50), 0.2, 0.0, np.full(int(codes.max()) + 1, 50.0))
+    probe_classes(features, codes, change(n_classes=4, usual=usual, is_balanced=is_balanced), seed=0)
+    assert seen == [usual if handed_on else None]

@@ -565,3 +565,23 @@ def test_copies_are_kept_where_a_known_class_would_lose_its_only_label(world):
     found = discover(X, codes, change(max_iter=0))
     assert found.labelling.n_known == 2
     assert len(found.row_classes) == len(X)
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_a_fit_balances_if_calibration_says_so(world, monkeypatch, is_balanced):
+    seen = []
+    probe = one_epoch.probe_classes
+
+    def watched(features, codes, settings, **options):
+        seen.append(settings.is_balanced)
+        return probe(features, codes, settings, **options)
+
+    calibrate = training.calibrate
+    monkeypatch.setattr(one_epoch, "probe_classes", watched)
+    monkeypatch.setattr(
+        training,
+        "calibrate",
+        lambda *args, **options: dataclasses.replace(calibrate(*args, **options), is_balanced=is_balanced),
+    )
+    discover(world.X, codes_of(world), change(max_iter=1, merge_cut=None))
+    assert seen == [is_balanced] * 2  # in the epoch and at the end

@@ -99,7 +99,7 @@ const TRIED = {
   recall: 'neighbours found',
 };
 
-// The setting that was chosen is tried once more, so that it has two lines.
+// The setting that was chosen is tried once more, as it is and balanced.
 const SETTING = ['whitening', 'n_neighbors', 'similarity_threshold', 'resolution', 'is_balanced'];
 const countSettings = ({ columns, rows: lines }) => {
   const places = columns.map((_, place) => place).filter((place) => SETTING.includes(columns[place]));
