@@ -131,8 +131,8 @@ def test_the_number_of_classes_and_what_labels_say_are_kept_in_random_worlds():
 
 
 def test_a_group_that_comes_apart_does_not_merge_in_the_same_exchange():
-    """The strongest link leads from the group of two classes itself: the next one is taken."""
-    links = links_of(4, {(0, 1): 100, (0, 2): 60, (1, 2): 60, (2, 3): 20})
+    """The merge that would gain most is with the group of two classes itself: the next one is made."""
+    links = links_of(4, {(0, 1): 100, (0, 2): 3000, (1, 2): 3000, (2, 3): 20})
     assert together(balance(links=links)) == {frozenset({0}), frozenset({1}), frozenset({2, 3})}
 
 

@@ -103,9 +103,25 @@ def test_rows_that_are_all_alike_stay_together():
 
 
 def test_few_rows_that_leave_are_no_community():
-    """Five rows are too many, but only three of them look like a class of their own."""
-    features, codes, truth = make_world(n_known_rows=22, n_labelled=20, n_new=3, apart=3.0)
+    """Eleven rows are too many, but only three of them look like a class of their own."""
+    features, codes, truth = make_world(n_known_rows=30, n_new=3, apart=3.0)
     assert unchanged(features, codes, truth, usual_of(20))
+    features, codes, truth = make_world(n_known_rows=30, n_new=4, apart=3.0)
+    assert not unchanged(features, codes, truth, usual_of(20))
+
+
+def test_rows_with_the_label_of_another_class_are_not_too_many():
+    """60 of 120 rows show the label of the class, as half of it is labelled; 40 more show another's."""
+    rng = np.random.default_rng(0)
+    lumps = np.repeat([0, 1, 0], [60, 60, 40])
+    features = unit_rows(
+        np.array([[1.0, 0, 0, 0], [1.0, 0.5, 0, 0]])[lumps] + 0.05 * rng.normal(size=(160, 4))
+    )
+    codes = np.repeat([0, -1, 1], [60, 60, 40])
+    homes = np.zeros(160, dtype=np.int64)
+    assert part_communities(features, homes, codes, usual_of(120, 40)).max() == 0
+    codes[codes == 1] = -1
+    assert part_communities(features, homes, codes, usual_of(120, 40)).max() == 1
 
 
 def test_no_label_ever_leaves_its_community_in_random_worlds():
