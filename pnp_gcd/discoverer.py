@@ -97,7 +97,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         Communities with at least this many neighbour edges per pair of rows are pieces of one
         class and merge. "auto" merges until the number of classes is left that hidden known
         classes speak for; ``inf`` merges nothing but the communities of one known class.
-    cluster_interval : int, default=3
+    cluster_interval : int, default=4
         Epochs from one clustering to the next; the paper's is 1. Prototypes follow the features in
         every epoch.
     cluster_on : {"all", "unlabelled"}, default="all"
@@ -110,7 +110,7 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
     n_components : int or None, default=256
         Principal directions kept before anything else; ``None`` keeps all (of rows wider than
         2,048 columns, the first 512).
-    max_iter : int, default=5
+    max_iter : int, default=4
         Epochs. 0 clusters the features as they come.
     max_samples : int or None, default=50_000
         Rows that a fit learns from. Of more, so many are drawn, of every known class the same part but
@@ -277,11 +277,11 @@ class PNPDiscoverer(CallbackSupportMixin, ParameterHelpMixin, FittedDiscoverer):
         resolution: float | Literal["auto"] = "auto",
         edge_weights: Literal["shared", "cosine"] = "shared",
         merge_threshold: float | Literal["auto"] = "auto",
-        cluster_interval: int = 3,
+        cluster_interval: int = 4,
         cluster_on: Literal["all", "unlabelled"] = "all",
         whitening: Literal["auto", "discriminant", "within", "soft-within", "soft-total"] | None = "auto",
         n_components: int | None = 256,
-        max_iter: int = 5,
+        max_iter: int = 4,
         max_samples: int | None = 50_000,
         batch_size: int = 256,
         learning_rate: float = 0.15,

@@ -8,12 +8,14 @@ GPUs. Knows unit-length arrays only: no labels, no epochs.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pnp_gcd._threads import each_by_one_thread
 from pnp_gcd.products import multiply, take_best
 
 __all__ = ["Engine", "Neighbours", "find_nearest", "find_neighbours", "share_neighbours"]
@@ -165,12 +167,15 @@ def share_neighbours(neighbours: Neighbours, n_neighbors: int) -> NDArray[np.flo
     n_neighbors = min(n_neighbors, neighbours.indices.shape[1])
     overlap = np.empty((n_rows, n_neighbors), dtype=np.float32)
     block = max(1, _BLOCK_COMPARISONS // (n_neighbors * length**2))
-    for start in range(0, n_rows, block):
-        part = slice(start, start + block)
+
+    def compare(number: int) -> None:
+        part = slice(number * block, (number + 1) * block)
         theirs = lists[neighbours.indices[part, :n_neighbors]]
         equal = theirs[:, :, :, None] == lists[part][:, None, None, :]
         common = equal.any(axis=3).sum(axis=2, dtype=np.int32)
         overlap[part] = common / (2 * length - common)
+
+    each_by_one_thread(compare, -(-n_rows // block))
     return overlap
 
 
@@ -230,16 +235,27 @@ def _compare(among: Any, n_queries: int, n_nearest: int, take: Any, own: Any = N
 
     indices = np.empty((n_queries, n_nearest), dtype=np.int32)
     similarities = np.empty((n_queries, n_nearest), dtype=np.float32)
-    block = min(n_queries, max(1, _BLOCK_SIMILARITIES // len(among)))
-    room = torch.empty((block, len(among))) if among.device.type == "cpu" else None
-    for start in range(0, n_queries, block):
-        part = slice(start, min(start + block, n_queries))
+    is_shared = among.device.type == "cpu"
+    n_threads = torch.get_num_threads() if is_shared else 1
+    largest = max(1, _BLOCK_SIMILARITIES // (n_threads * len(among)))
+    n_blocks = n_threads * -(-n_queries // (n_threads * largest))  # as many for each thread
+    block = -(-n_queries // n_blocks)
+    rooms = threading.local()  # memory of each thread, asked for once: new memory is slow to write to
+
+    def compare(number: int) -> None:
+        part = slice(number * block, min((number + 1) * block, n_queries))
+        if part.start >= part.stop:
+            return
         queries = take(part)
-        cosines = multiply(queries, among, out=None if room is None else room[: len(queries)])
+        if is_shared and not hasattr(rooms, "own"):
+            rooms.own = torch.empty((block, len(among)))
+        cosines = multiply(queries, among, out=rooms.own[: len(queries)] if is_shared else None)
         if own is not None:
             cosines[torch.arange(len(cosines)), own[part]] = -torch.inf
         best, who = take_best(cosines, n_nearest)
         similarities[part], indices[part] = best.cpu().numpy(), who.cpu().numpy()
+
+    each_by_one_thread(compare, n_blocks, is_shared=is_shared)
     return Neighbours(indices, similarities)
 
 

@@ -31,11 +31,11 @@ class TrainingSettings:
     resolution: float | None = None
     edge_weights: EdgeWeights = "shared"
     merge_cut: float | None = None
-    cluster_interval: int = 3
+    cluster_interval: int = 4
     cluster_on: Literal["all", "unlabelled"] = "all"
     whitening: Whitening | Literal["auto"] = "auto"
     n_components: int | None = 256
-    max_iter: int = 5
+    max_iter: int = 4
     max_samples: int | None = None
     batch_size: int = 256
     learning_rate: float = 0.15

@@ -54,7 +54,7 @@ def test_demo_beats_k_means_that_is_told_the_number(demo):
 
 
 def test_demo_shows_progress_on_standard_error(demo):
-    assert "epoch 5/5" in demo.stderr
+    assert "epoch 4/4" in demo.stderr
 
 
 def test_version_is_the_packages():

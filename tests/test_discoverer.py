@@ -459,7 +459,7 @@ def test_prototypes_are_unit_rows_of_classes(by_default):
 
 
 def test_fitted_attributes_say_what_was_done(by_default):
-    assert by_default.n_iter_ == len(by_default.history_) == 5
+    assert by_default.n_iter_ == len(by_default.history_) == 4
     assert by_default.n_features_in_ == 8
     assert not hasattr(by_default, "feature_names_in_")
     assert by_default.calibration_
