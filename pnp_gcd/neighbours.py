@@ -36,8 +36,8 @@ _CELL_OVERHEAD = 4.0
 _MANY_WIDE_ROWS, _MANY_COLUMNS = 4096, 257
 # Rows from which on a GPU, where there is one, is worth the way to it.
 _MANY_ROWS = 10_000
-# Similarities held at once by the exact search: 32 Mi floats are 128 MiB.
-_BLOCK_SIMILARITIES = 1 << 25
+# Similarities held at once by the exact search, on a GPU and in each thread: 32 Mi floats are 128 MiB.
+_BLOCK_SIMILARITIES, _BLOCK_SHARED = 1 << 25, 1 << 23
 # Nearest rows that two rows may share; pairs of them compared at once.
 _LISTED = 20
 _BLOCK_COMPARISONS = 1 << 23
@@ -236,16 +236,12 @@ def _compare(among: Any, n_queries: int, n_nearest: int, take: Any, own: Any = N
     indices = np.empty((n_queries, n_nearest), dtype=np.int32)
     similarities = np.empty((n_queries, n_nearest), dtype=np.float32)
     is_shared = among.device.type == "cpu"
-    n_threads = torch.get_num_threads() if is_shared else 1
-    largest = max(1, _BLOCK_SIMILARITIES // (n_threads * len(among)))
-    n_blocks = n_threads * -(-n_queries // (n_threads * largest))  # as many for each thread
-    block = -(-n_queries // n_blocks)
+    # Whatever the threads: products of other sizes may be rounded differently.
+    block = min(n_queries, max(1, (_BLOCK_SHARED if is_shared else _BLOCK_SIMILARITIES) // len(among)))
     rooms = threading.local()  # memory of each thread, asked for once: new memory is slow to write to
 
     def compare(number: int) -> None:
         part = slice(number * block, min((number + 1) * block, n_queries))
-        if part.start >= part.stop:
-            return
         queries = take(part)
         if is_shared and not hasattr(rooms, "own"):
             rooms.own = torch.empty((block, len(among)))
@@ -255,7 +251,7 @@ def _compare(among: Any, n_queries: int, n_nearest: int, take: Any, own: Any = N
         best, who = take_best(cosines, n_nearest)
         similarities[part], indices[part] = best.cpu().numpy(), who.cpu().numpy()
 
-    each_by_one_thread(compare, n_blocks, is_shared=is_shared)
+    each_by_one_thread(compare, -(-n_queries // max(block, 1)), is_shared=is_shared)
     return Neighbours(indices, similarities)
 
 

@@ -52,7 +52,7 @@ def test_a_row_is_never_its_own_neighbour_even_among_duplicates():
 @pytest.mark.parametrize("block", [1, 7, 64, 1000])
 def test_the_size_of_blocks_does_not_matter(rows, monkeypatch, block):
     whole = _search_exactly(rows, 9)
-    monkeypatch.setattr(module, "_BLOCK_SIMILARITIES", block * len(rows))
+    monkeypatch.setattr(module, "_BLOCK_SHARED", block * len(rows))
     blocked = _search_exactly(rows, 9)
     np.testing.assert_array_equal(blocked.indices, whole.indices)
     np.testing.assert_allclose(blocked.similarities, whole.similarities, atol=1e-6)

@@ -200,7 +200,7 @@ def test_numbers_of_landmarks_that_are_none_are_refused(value):
 
 
 def test_the_nearest_are_those_of_all_cosines(monkeypatch):
-    monkeypatch.setattr("pnp_gcd.neighbours._BLOCK_SIMILARITIES", 30)  # three queries a block
+    monkeypatch.setattr("pnp_gcd.neighbours._BLOCK_SHARED", 30)  # three queries a block
     rng = np.random.default_rng(0)
     queries, rows = (rng.normal(size=(n, 5)).astype(np.float32) for n in (7, 10))
     indices, similarities, _ = find_nearest(queries, rows, 4)
