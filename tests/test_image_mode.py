@@ -96,6 +96,12 @@ def prepare(backbone, X, **settings):
     return ImageRows.prepare(read_images(X), make_loader(backbone), settings)
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path_factory, monkeypatch):
+    """Keep folders that tests side by side make, in other processes, out of sight."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+
+
 def temporary_folders():
     return set(Path(tempfile.gettempdir()).glob("pnp_gcd_*"))
 
